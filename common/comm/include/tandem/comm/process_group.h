@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/util/intrusive_ptr.h>
+
+namespace c10d {
+class ProcessGroup;
+class Store;
+class Work;
+} // namespace c10d
+
+namespace tandem::comm {
+
+enum class ReduceOp { kSum, kMean, kMin, kMax };
+
+/// A set of ranks and the backends they talk through: Gloo for CPU tensors,
+/// NCCL for CUDA tensors where CUDA was chosen, or what was registered for the
+/// device. Tensors choose the backend by their device.
+///
+/// **Owns** its backends and a reference to its store. The destructor never
+/// waits for peers.
+/// **Threads**: calls of one rank must come in one order; at most one thread at
+/// a time.
+class ProcessGroup {
+ public:
+  /// Wraps a group that is already connected. `device` is where this rank's
+  /// models and inputs live.
+  ProcessGroup(
+      c10::intrusive_ptr<c10d::ProcessGroup> group,
+      c10::intrusive_ptr<c10d::Store> store,
+      at::Device device,
+      std::chrono::milliseconds timeout);
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int64_t rank() const;
+  /// World size.
+  int64_t size() const;
+  /// Where this rank's model lives: the CPU, or CUDA device LOCAL_RANK.
+  at::Device device() const;
+  /// Limit of each collective.
+  std::chrono::milliseconds timeout() const;
+  /// "gloo", "nccl" or the registered name of the backend for `device_type`.
+  std::string backend_name(at::DeviceType device_type) const;
+
+  /// Starts an all-reduce of `tensor`, in place. The tensor must not be
+  /// touched until `wait` has returned for it; then, for CUDA, it is ready on
+  /// the caller's current stream.
+  /// **Collective**.
+  c10::intrusive_ptr<c10d::Work> all_reduce_async(
+      at::Tensor tensor,
+      ReduceOp op = ReduceOp::kSum);
+  c10::intrusive_ptr<c10d::Work> broadcast_async(
+      at::Tensor tensor,
+      int64_t root = 0);
+  /// Waits for one collective; `what` names it in the error.
+  /// **Throws** `TimeoutError` or `PeerError`, naming the ranks that a roll
+  /// call missed.
+  void wait(const c10::intrusive_ptr<c10d::Work>& work, const std::string& what);
+
+  /// The blocking forms. **Collective**. **Throws** as `wait`.
+  void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
+  void broadcast(at::Tensor& tensor, int64_t root = 0);
+  void barrier();
+
+  /// The store that the ranks share, under this group's own key prefix.
+  const c10::intrusive_ptr<c10d::Store>& store() const;
+  /// The c10d group beneath, for peers such as `c10d::Reducer`.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& c10d_group() const;
+  /// A number that is the same on every rank and different at each call, for
+  /// keys in the store. **Collective** in order, but sends nothing.
+  int64_t next_sequence();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+} // namespace tandem::comm

@@ -1,0 +1,153 @@
+#include <tandem/core/parallel_module.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tandem/core/errors.h>
+
+namespace tandem {
+
+NoSyncGuard::NoSyncGuard(ParallelModule& module) : module_(&module) {
+  ++module_->no_sync_depth_;
+}
+
+NoSyncGuard::NoSyncGuard(NoSyncGuard&& other) noexcept
+    : module_(std::exchange(other.module_, nullptr)) {}
+
+NoSyncGuard::~NoSyncGuard() {
+  if (module_ != nullptr) {
+    --module_->no_sync_depth_;
+  }
+}
+
+ParallelModule::ParallelModule(
+    std::string name,
+    std::shared_ptr<torch::nn::Module> module)
+    : torch::nn::Module(std::move(name)), wrapped_(std::move(module)) {
+  if (!wrapped_) {
+    throw ConfigError(fmt::format(
+        "{}: module: expected a module, got null. Construct the module before "
+        "it is wrapped",
+        this->name()));
+  }
+  register_module("module", wrapped_);
+  torch::nn::Module::train(wrapped_->is_training());
+}
+
+int64_t ParallelModule::world_size() const {
+  return 1;
+}
+
+int64_t ParallelModule::rank() const {
+  return 0;
+}
+
+int64_t ParallelModule::num_replicas() const {
+  return world_size();
+}
+
+int64_t ParallelModule::batch_dim() const {
+  return 0;
+}
+
+NoSyncGuard ParallelModule::no_sync() {
+  return NoSyncGuard(*this);
+}
+
+void ParallelModule::all_reduce_sum_(at::Tensor& /*tensor*/) {}
+
+void ParallelModule::broadcast_(at::Tensor& /*tensor*/, int64_t /*root*/) {}
+
+void ParallelModule::barrier() {}
+
+at::Tensor ParallelModule::mean_over_ranks(
+    const at::Tensor& loss_sum,
+    int64_t rows) {
+  return loss_sum / rows;
+}
+
+std::vector<at::Tensor> ParallelModule::parameters(bool recurse) const {
+  return wrapped_->parameters(recurse);
+}
+
+torch::OrderedDict<std::string, at::Tensor> ParallelModule::named_parameters(
+    bool recurse) const {
+  return wrapped_->named_parameters(recurse);
+}
+
+std::vector<at::Tensor> ParallelModule::buffers(bool recurse) const {
+  return wrapped_->buffers(recurse);
+}
+
+torch::OrderedDict<std::string, at::Tensor> ParallelModule::named_buffers(
+    bool recurse) const {
+  return wrapped_->named_buffers(recurse);
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> ParallelModule::modules(
+    bool include_self) const {
+  return wrapped_->modules(include_self);
+}
+
+torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>
+ParallelModule::named_modules(
+    const std::string& name_prefix,
+    bool include_self) const {
+  return wrapped_->named_modules(name_prefix, include_self);
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> ParallelModule::children()
+    const {
+  return wrapped_->children();
+}
+
+torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>
+ParallelModule::named_children() const {
+  return wrapped_->named_children();
+}
+
+void ParallelModule::train(bool on) {
+  wrapped_->train(on);
+}
+
+bool ParallelModule::is_training() const noexcept {
+  return wrapped_->is_training();
+}
+
+void ParallelModule::to(
+    at::Device device,
+    at::ScalarType dtype,
+    bool non_blocking) {
+  wrapped_->to(device, dtype, non_blocking);
+}
+
+void ParallelModule::to(at::ScalarType dtype, bool non_blocking) {
+  wrapped_->to(dtype, non_blocking);
+}
+
+void ParallelModule::to(at::Device device, bool non_blocking) {
+  wrapped_->to(device, non_blocking);
+}
+
+void ParallelModule::zero_grad(bool set_to_none) {
+  wrapped_->zero_grad(set_to_none);
+}
+
+void ParallelModule::save(torch::serialize::OutputArchive& archive) const {
+  wrapped_->save(archive);
+}
+
+void ParallelModule::load(torch::serialize::InputArchive& archive) {
+  wrapped_->load(archive);
+}
+
+void ParallelModule::pretty_print(std::ostream& stream) const {
+  stream << "tandem::" << name();
+}
+
+bool ParallelModule::is_serializable() const {
+  return wrapped_->is_serializable();
+}
+
+} // namespace tandem
