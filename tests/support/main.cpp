@@ -1,0 +1,69 @@
+// main of every test binary: Catch2's, and --write-ctest, which writes the
+// ctest entries of the binary's cases (see scripts/cmake/TandemTest.cmake).
+#define CATCH_CONFIG_RUNNER
+#include "tandem_catch.h"
+
+#include "ctest_file.h"
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace tandem::test {
+namespace {
+
+bool& skipped() {
+  static bool value = false;
+  return value;
+}
+
+} // namespace
+
+void note_skip(const std::string& reason) {
+  skipped() = true;
+  std::cout << "not run: " << reason << '\n';
+}
+
+} // namespace tandem::test
+
+namespace {
+
+std::vector<tandem::test::Case> registered_cases() {
+  std::vector<tandem::test::Case> cases;
+#if TANDEM_CATCH_VERSION == 3
+  const auto& registry = Catch::getRegistryHub().getTestCaseRegistry();
+  for (const auto* info : registry.getAllInfos()) {
+    std::vector<std::string> tags;
+    for (const auto& tag : info->tags) {
+      tags.emplace_back(tag.original.data(), tag.original.size());
+    }
+    if (!info->isHidden()) {
+      cases.push_back({info->name, std::move(tags)});
+    }
+  }
+#else
+  const auto& registry = Catch::getRegistryHub().getTestCaseRegistry();
+  for (const auto& info : registry.getAllTests()) {
+    if (!info.isHidden()) {
+      cases.push_back({info.name, info.tags});
+    }
+  }
+#endif
+  return cases;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv, argv + argc);
+  if (args.size() > 3 && args[1] == "--write-ctest") {
+    const std::vector<std::string> labels(args.begin() + 4, args.end());
+    return tandem::test::write_ctest_file(
+        args[2], args[0], args[3], labels, registered_cases());
+  }
+  const int failed = Catch::Session().run(argc, argv);
+  if (failed == 0 && tandem::test::skipped()) {
+    return tandem::test::kSkippedExitCode;
+  }
+  return failed;
+}

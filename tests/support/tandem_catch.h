@@ -1,0 +1,37 @@
+// Catch2 2.13 and 3.x under one include. Tests use only what both have, and
+// TANDEM_SKIP, since 2.13 has no SKIP.
+#pragma once
+
+#include <string>
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#define TANDEM_CATCH_VERSION 3
+namespace Catch {
+using Detail::Approx; // where Catch2 2.13 has it
+} // namespace Catch
+#else
+#ifndef CATCH_CONFIG_CONSOLE_WIDTH
+#define CATCH_CONFIG_CONSOLE_WIDTH 100
+#endif
+#include <catch2/catch.hpp>
+#define TANDEM_CATCH_VERSION 2
+#endif
+
+namespace tandem::test {
+
+/// Notes that the running case cannot be judged on this machine. Its process
+/// exits with kSkippedExitCode, which ctest reports as not run.
+void note_skip(const std::string& reason);
+
+inline constexpr int kSkippedExitCode = 77;
+
+} // namespace tandem::test
+
+/// Leaves the test case at once; ctest reports it as not run. Valid only in
+/// the case's own function.
+#define TANDEM_SKIP(reason)          \
+  do {                               \
+    ::tandem::test::note_skip(reason); \
+    return;                          \
+  } while (false)
