@@ -1,0 +1,68 @@
+#include "wrapping.h"
+
+#include <ostream>
+
+#include <tandem/testing/rank_threads.h>
+
+#include "tandem_catch.h"
+
+namespace tandem::suite {
+
+at::Tensor Worker::share(const at::Tensor& global_batch) const {
+  const int64_t rows = global_batch.size(0) / world_size;
+  return global_batch.narrow(0, rank * rows, rows).to(device);
+}
+
+std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping) {
+  return stream << wrapping.name;
+}
+
+std::vector<std::vector<at::Tensor>> run(
+    const Wrapping& wrapping,
+    const Body& body) {
+  if (wrapping.options.strategy() != Strategy::kDDP) {
+    return {body({0, 1, wrapping.device, wrapping.options})};
+  }
+  std::vector<std::vector<at::Tensor>> results(wrapping.num_processes);
+  testing::run_ranks(
+      wrapping.num_processes, [&](testing::RankContext& context) {
+        const auto rank = context.rank();
+        results[rank] = body(
+            {rank, wrapping.num_processes, wrapping.device, wrapping.options});
+      });
+  return results;
+}
+
+Tolerance tolerance_for(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return {1e-10, 1e-10};
+    case at::kFloat:
+      return {1.3e-6, 5e-5};
+    case at::kBFloat16:
+      return {1e-2, 1e-2};
+    default:
+      return {0, 0};
+  }
+}
+
+void check_equals_plain(const Wrapping& wrapping, const Body& body) {
+  const auto expected = body({});
+  const auto results = run(wrapping, body);
+  for (size_t process = 0; process < results.size(); ++process) {
+    REQUIRE(results[process].size() == expected.size());
+    for (size_t index = 0; index < expected.size(); ++index) {
+      INFO(wrapping.name << ", process " << process << ", tensor " << index);
+      REQUIRE(results[process][index].defined() == expected[index].defined());
+      if (!expected[index].defined()) {
+        continue;
+      }
+      const auto actual = results[process][index].cpu();
+      const auto limit = tolerance_for(expected[index].scalar_type());
+      REQUIRE(actual.sizes() == expected[index].sizes());
+      CHECK(actual.allclose(expected[index], limit.relative, limit.absolute));
+    }
+  }
+}
+
+} // namespace tandem::suite
