@@ -21,11 +21,13 @@ function(tandem_set_flags target)
   target_link_options(${target} PRIVATE ${TANDEM_LINK_FLAGS})
 endfunction()
 
-# tandem_precompile(<target> <kind>): reads the precompiled header of that kind
-# (library or test), which one object target compiles for all.
-function(tandem_precompile target kind)
-  if(TARGET tandem_pch_${kind})
-    target_precompile_headers(${target} REUSE_FROM tandem_pch_${kind})
+# tandem_precompile(<target>): reads the header that one object target has
+# precompiled for all. Programs and tests share it with the libraries, since
+# compiling a second one costs more than it saves; hence -fPIC for all of them.
+function(tandem_precompile target)
+  if(TARGET tandem_pch)
+    target_compile_options(${target} PRIVATE -fPIC)
+    target_precompile_headers(${target} REUSE_FROM tandem_pch)
   endif()
 endfunction()
 
@@ -36,22 +38,14 @@ function(tandem_unity target)
   endif()
 endfunction()
 
-# The units are empty: they exist to compile the header once.
-function(_tandem_add_pch kind pic)
-  set(unit "${CMAKE_CURRENT_BINARY_DIR}/pch_${kind}.cpp")
-  file(CONFIGURE OUTPUT "${unit}" CONTENT "")
-  add_library(tandem_pch_${kind} OBJECT "${unit}")
-  set_target_properties(tandem_pch_${kind} PROPERTIES
-    POSITION_INDEPENDENT_CODE ${pic})
-  tandem_set_flags(tandem_pch_${kind})
-  target_link_libraries(tandem_pch_${kind} PRIVATE LibTorch::cpu)
-  target_precompile_headers(tandem_pch_${kind} PRIVATE
-    "${PROJECT_SOURCE_DIR}/scripts/cmake/pch_${kind}.h")
-endfunction()
-
 if(TANDEM_PCH)
-  _tandem_add_pch(library ON)
-  if(TANDEM_BUILD_TESTS)
-    _tandem_add_pch(test OFF)
-  endif()
+  # The unit is empty: it exists to compile the header once.
+  set(_tandem_unit "${CMAKE_CURRENT_BINARY_DIR}/pch.cpp")
+  file(CONFIGURE OUTPUT "${_tandem_unit}" CONTENT "")
+  add_library(tandem_pch OBJECT "${_tandem_unit}")
+  target_compile_options(tandem_pch PRIVATE -fPIC)
+  tandem_set_flags(tandem_pch)
+  target_link_libraries(tandem_pch PRIVATE LibTorch::cpu)
+  target_precompile_headers(tandem_pch PRIVATE
+    "${CMAKE_CURRENT_LIST_DIR}/pch.h")
 endif()

@@ -1,4 +1,4 @@
-// What nearly every unit of the libraries reads.
+// What nearly every unit reads.
 #pragma once
 
 #include <ATen/ATen.h>
