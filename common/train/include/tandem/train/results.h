@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tandem/core/counters.h>
+#include <tandem/train/environment.h>
+#include <tandem/train/trainer.h>
+
+namespace tandem::train {
+
+/// One thing that was trained, timed or verified. What was not measured is
+/// empty here and absent in the file.
+struct ResultRow {
+  std::string workload;
+  /// "single", "dp" or "ddp".
+  std::string strategy;
+  /// "cpu" or "cuda".
+  std::string device;
+  /// What gradients travelled through: "gloo", "nccl".
+  std::optional<std::string> backend;
+  int64_t workers = 1;
+  /// Intra-op threads of each worker.
+  int64_t threads_per_worker = 1;
+  /// Rows of a step, over all workers.
+  int64_t batch = 0;
+  /// Each step's time; the file has its order statistics besides.
+  std::vector<double> step_ms;
+  std::optional<double> samples_per_s;
+  /// Against one worker with one thread, measured in the same run.
+  std::optional<double> speedup;
+  std::optional<double> verify_max_abs_diff;
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;
+  std::vector<LoggedLoss> losses;
+  /// Of each device, or of each process (VmHWM) on the CPU.
+  std::vector<int64_t> peak_bytes;
+  std::optional<int64_t> steps_run;
+  std::optional<Counters> counters;
+
+  /// "cnn/ddp/2/64": workload, strategy, workers, batch; "/threads=4" follows
+  /// if a worker has several.
+  std::string name() const;
+};
+
+/// The content of a results file, schema "tandem-results/1".
+struct Results {
+  std::vector<std::string> command;
+  Environment environment;
+  std::vector<ResultRow> rows;
+};
+
+std::string to_json(const Results& results);
+/// **Throws** `ConfigError` naming `origin` and what is wrong with the text.
+Results results_from_json(const std::string& text, const std::string& origin);
+
+/// Replaces the file in one step: a reader sees the old content or the new.
+/// **Throws** `ConfigError` naming the file if it cannot be written.
+void write_results(const std::filesystem::path& path, const Results& results);
+/// **Throws** `ConfigError` naming the file.
+Results read_results(const std::filesystem::path& path);
+
+} // namespace tandem::train
