@@ -19,10 +19,10 @@ enum class DeviceChoice {
 
 struct ProcessGroupOptions {
   /// Limit of each collective.
-  TORCH_ARG(std::chrono::milliseconds, timeout) = std::chrono::seconds(60);
+  TORCH_ARG(std::chrono::milliseconds, timeout) = kDefaultTimeout;
   /// Limit for all ranks to meet at start-up.
   TORCH_ARG(std::chrono::milliseconds, startup_timeout) =
-      std::chrono::seconds(120);
+      kDefaultStartupTimeout;
   /// Where models live. The CPU's backend is always there besides.
   TORCH_ARG(DeviceChoice, device) = DeviceChoice::kAuto;
 };
@@ -31,8 +31,9 @@ struct ProcessGroupOptions {
 /// MASTER_ADDR and MASTER_PORT say (torchrun's variables, its agent store
 /// included) and makes the group the process's default.
 /// **Collective**.
-/// **Throws** `ConfigError` naming the variable, its value and the rule;
-/// `TimeoutError` naming the ranks that did not come.
+/// **Throws** `ConfigError` naming the variable, its value and the rule, or if
+/// there is a default group already; `TimeoutError` naming the ranks that did
+/// not come.
 std::shared_ptr<ProcessGroup> init_process_group(
     const ProcessGroupOptions& options = {});
 
@@ -64,7 +65,7 @@ int64_t world_size();
 /// True on rank 0.
 bool is_main();
 
-/// On the default group. **Collective**.
+/// On the default group. **Collective**. **Throws** `ConfigError` without one.
 void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
 void broadcast(at::Tensor& tensor, int64_t root = 0);
 void barrier();

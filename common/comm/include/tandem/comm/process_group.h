@@ -18,14 +18,28 @@ class Work;
 
 namespace tandem::comm {
 
+/// Limit of each collective unless chosen otherwise.
+inline constexpr std::chrono::milliseconds kDefaultTimeout =
+    std::chrono::seconds(60);
+/// Limit for all ranks to meet, likewise.
+inline constexpr std::chrono::milliseconds kDefaultStartupTimeout =
+    std::chrono::seconds(120);
+
+/// How an all-reduce combines the ranks' values. `kMean` is the sum divided by
+/// the world size and needs a floating or complex dtype; Gloo divides after the
+/// sum, NCCL as `ncclAvg` does. Complex values are reduced as pairs of reals
+/// and cannot be compared (`kMin`, `kMax`).
 enum class ReduceOp { kSum, kMean, kMin, kMax };
 
 /// A set of ranks and the backends they talk through: Gloo for CPU tensors,
 /// NCCL for CUDA tensors where CUDA was chosen, or what was registered for the
 /// device. Tensors choose the backend by their device.
 ///
+/// After a collective has failed the group is of no more use: what is in flight
+/// is aborted and every later collective throws.
+///
 /// **Owns** its backends and a reference to its store. The destructor never
-/// waits for peers.
+/// waits for peers: collectives that are still in flight are aborted.
 /// **Threads**: calls of one rank must come in one order; at most one thread at
 /// a time.
 class ProcessGroup {
@@ -36,7 +50,8 @@ class ProcessGroup {
       c10::intrusive_ptr<c10d::ProcessGroup> group,
       c10::intrusive_ptr<c10d::Store> store,
       at::Device device,
-      std::chrono::milliseconds timeout);
+      std::chrono::milliseconds timeout,
+      std::chrono::milliseconds startup_timeout = kDefaultStartupTimeout);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -48,6 +63,8 @@ class ProcessGroup {
   at::Device device() const;
   /// Limit of each collective.
   std::chrono::milliseconds timeout() const;
+  /// Limit for all ranks to meet at start-up and to answer in agreements.
+  std::chrono::milliseconds startup_timeout() const;
   /// "gloo", "nccl" or the registered name of the backend for `device_type`.
   std::string backend_name(at::DeviceType device_type) const;
 
@@ -55,20 +72,33 @@ class ProcessGroup {
   /// touched until `wait` has returned for it; then, for CUDA, it is ready on
   /// the caller's current stream.
   /// **Collective**.
+  /// **Throws** `ShapeError` if the tensor is not contiguous, has a dtype that
+  /// `op` cannot combine, or lies on a device without a backend.
   c10::intrusive_ptr<c10d::Work> all_reduce_async(
       at::Tensor tensor,
       ReduceOp op = ReduceOp::kSum);
+  /// Likewise, `root`'s values to all ranks.
   c10::intrusive_ptr<c10d::Work> broadcast_async(
       at::Tensor tensor,
       int64_t root = 0);
-  /// Waits for one collective; `what` names it in the error.
+  /// Waits for one collective; `what` names it in the error. For CUDA it only
+  /// makes the current stream wait: see `confirm`. A null `work` is done.
   /// **Throws** `TimeoutError` or `PeerError`, naming the ranks that a roll
   /// call missed.
-  void wait(const c10::intrusive_ptr<c10d::Work>& work, const std::string& what);
+  void wait(
+      const c10::intrusive_ptr<c10d::Work>& work,
+      const std::string& what);
+  /// As `wait`, but blocks until the result is really there, on CUDA too. Until
+  /// then a failed NCCL collective leaves garbage behind without an error.
+  void confirm(
+      const c10::intrusive_ptr<c10d::Work>& work,
+      const std::string& what);
 
-  /// The blocking forms. **Collective**. **Throws** as `wait`.
+  /// The blocking forms, which take tensors that are not contiguous too.
+  /// **Collective**. **Throws** as the asynchronous ones and `confirm`.
   void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);
   void broadcast(at::Tensor& tensor, int64_t root = 0);
+  /// Returns when every rank has called it; does not wait for devices.
   void barrier();
 
   /// The store that the ranks share, under this group's own key prefix.

@@ -1,0 +1,54 @@
+#include <tandem/comm/launcher.h>
+
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "launch_session.h"
+#include "program_path.h"
+
+namespace tandem::comm {
+
+namespace {
+
+void check_options(const LaunchOptions& options) {
+  if (options.num_ranks() < 1) {
+    throw ConfigError(fmt::format(
+        "[launch] number of ranks: expected at least 1, got {}",
+        options.num_ranks()));
+  }
+  if (options.command().empty() || options.command().front().empty()) {
+    throw ConfigError(
+        "[launch] program: expected one after the options, got none");
+  }
+}
+
+// A descriptor opened later must not get the number of a closed stdin, stdout
+// or stderr: a rank's own would be put in its place.
+void open_standard_streams() {
+  int fd = 0;
+  do {
+    fd = launch::checked(::open("/dev/null", O_RDWR), "open /dev/null");
+  } while (fd <= STDERR_FILENO);
+  ::close(fd);
+}
+
+} // namespace
+
+ProgramError::ProgramError(std::string message, int exit_code)
+    : ConfigError(std::move(message)), exit_code_(exit_code) {}
+
+LaunchResult launch_local(const LaunchOptions& options) {
+  check_options(options);
+  const char* const search_path = std::getenv("PATH");
+  auto path = launch::find_program(
+      options.command().front(),
+      search_path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : search_path);
+  open_standard_streams();
+  return launch::LaunchSession(options, std::move(path)).run();
+}
+
+} // namespace tandem::comm

@@ -1,0 +1,211 @@
+#include <tandem/comm/rendezvous_env.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <tandem/core/errors.h>
+
+namespace tandem::comm {
+
+namespace {
+
+constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxPort = std::numeric_limits<uint16_t>::max();
+
+bool is_control(unsigned char c) {
+  return c < 0x20 || c == 0x7f;
+}
+
+/// `value` in quotes and on one line, whatever it holds.
+std::string quoted_value(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    text +=
+        is_control(byte) ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return "'" + text + "'";
+}
+
+[[noreturn]] void throw_bad_variable(
+    const std::string& name,
+    const std::optional<std::string>& value,
+    const std::string& rule) {
+  throw ConfigError(fmt::format(
+      "{}: expected {}, got {}",
+      name,
+      rule,
+      value ? quoted_value(*value) : "nothing (it is not set)"));
+}
+
+/// Decimal digits alone, at most `max`.
+std::optional<int64_t> parse_digits(const std::string& text, int64_t max) {
+  int64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || text.front() == '-' ||
+      number > max) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+/// Reads checked variables through one lookup.
+class VariableReader {
+ public:
+  explicit VariableReader(const EnvLookup& lookup) : lookup_(lookup) {}
+
+  bool has(const std::string& name) const {
+    return lookup_(name).has_value();
+  }
+
+  std::string text(const std::string& name, const std::string& rule) const {
+    const auto value = lookup_(name);
+    const auto is_bad = [](char c) {
+      return c == ' ' || is_control(static_cast<unsigned char>(c));
+    };
+    if (!value || value->empty() ||
+        std::any_of(value->begin(), value->end(), is_bad)) {
+      throw_bad_variable(name, value, rule);
+    }
+    return *value;
+  }
+
+  int64_t number(
+      const std::string& name,
+      int64_t min,
+      int64_t max,
+      const std::string& rule) const {
+    const auto value = lookup_(name);
+    const auto number = value ? parse_digits(*value, max) : std::nullopt;
+    if (!number || *number < min) {
+      throw_bad_variable(name, value, rule);
+    }
+    return *number;
+  }
+
+  [[noreturn]] void reject(const std::string& name, const std::string& rule)
+      const {
+    throw_bad_variable(name, lookup_(name), rule);
+  }
+
+ private:
+  const EnvLookup& lookup_;
+};
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+void read_ranks(const VariableReader& reader, RendezvousEnv& env) {
+  env.world_size = reader.number(
+      "WORLD_SIZE",
+      1,
+      kMaxRanks,
+      "the number of ranks, decimal digits from 1 to 2147483647");
+  env.rank = reader.number(
+      "RANK",
+      0,
+      kMaxRanks,
+      "this process's rank, decimal digits from 0 to WORLD_SIZE - 1");
+  if (env.rank >= env.world_size) {
+    reader.reject(
+        "RANK",
+        fmt::format("a rank below WORLD_SIZE, which is {}", env.world_size));
+  }
+}
+
+void read_store(const VariableReader& reader, RendezvousEnv& env) {
+  env.master_addr = reader.text(
+      "MASTER_ADDR",
+      "the name or address of rank 0's host, without spaces");
+  const auto agent = reader.has("TORCHELASTIC_USE_AGENT_STORE")
+      ? reader.text("TORCHELASTIC_USE_AGENT_STORE", "True or False")
+      : "False";
+  if (agent != "True" && agent != "False") {
+    reader.reject("TORCHELASTIC_USE_AGENT_STORE", "True or False");
+  }
+  env.agent_store = agent == "True";
+  if (env.agent_store && reader.has("TORCHELASTIC_RESTART_COUNT")) {
+    env.restart_count = reader.number(
+        "TORCHELASTIC_RESTART_COUNT",
+        0,
+        kMaxRanks,
+        "the number of restarts, decimal digits from 0 to 2147483647");
+  }
+  const bool hosts_store = env.rank == 0 && !env.agent_store;
+  env.master_port = static_cast<uint16_t>(reader.number(
+      "MASTER_PORT",
+      hosts_store ? 0 : 1,
+      kMaxPort,
+      hosts_store ? "a port, decimal digits from 0 (choose one) to 65535"
+                  : "the port of the store, decimal digits from 1 to 65535"));
+  env.one_host = is_loopback(env.master_addr) || env.world_size == 1;
+}
+
+void read_local_ranks(const VariableReader& reader, RendezvousEnv& env) {
+  const bool absent =
+      !reader.has("LOCAL_RANK") && !reader.has("LOCAL_WORLD_SIZE");
+  if (absent && env.one_host) {
+    env.local_rank = env.rank;
+    env.local_world_size = env.world_size;
+    return;
+  }
+  const std::string remedy = absent
+      ? "; set LOCAL_RANK and LOCAL_WORLD_SIZE, which can be derived only if "
+        "MASTER_ADDR is a loopback address"
+      : "";
+  env.local_world_size = reader.number(
+      "LOCAL_WORLD_SIZE",
+      1,
+      env.world_size,
+      fmt::format(
+          "the number of ranks on this host, decimal digits from 1 to "
+          "WORLD_SIZE ({}){}",
+          env.world_size,
+          remedy));
+  env.local_rank = reader.number(
+      "LOCAL_RANK",
+      0,
+      kMaxRanks,
+      "this process's rank on its host, decimal digits from 0 to "
+      "LOCAL_WORLD_SIZE - 1");
+  if (env.local_rank >= env.local_world_size) {
+    reader.reject(
+        "LOCAL_RANK",
+        fmt::format(
+            "a rank below LOCAL_WORLD_SIZE, which is {}",
+            env.local_world_size));
+  }
+}
+
+} // namespace
+
+std::optional<std::string> process_env(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+RendezvousEnv parse_rendezvous_env(
+    const EnvLookup& lookup,
+    std::optional<int64_t> visible_devices) {
+  const VariableReader reader(lookup);
+  RendezvousEnv env;
+  read_ranks(reader, env);
+  read_store(reader, env);
+  read_local_ranks(reader, env);
+  if (visible_devices && env.local_rank >= *visible_devices) {
+    throw ConfigError(fmt::format(
+        "LOCAL_RANK: expected a CUDA device for each rank of this host, got "
+        "{} where {} can be seen. Start fewer ranks, or choose the CPU",
+        env.local_rank,
+        *visible_devices));
+  }
+  return env;
+}
+
+} // namespace tandem::comm
