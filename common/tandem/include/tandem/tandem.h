@@ -1,0 +1,12 @@
+#pragma once
+
+/// Everything that a training program includes: both wrappers, the baseline,
+/// process groups, and the choice between them at run time.
+
+#include <tandem/check_equivalence.h>
+#include <tandem/comm/comm.h>
+#include <tandem/core/errors.h>
+#include <tandem/core/single_device.h>
+#include <tandem/ddp/distributed_data_parallel.h>
+#include <tandem/dp/data_parallel.h>
+#include <tandem/wrap.h>
