@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+#include <torch/nn/module.h>
+
+#include <tandem/core/counters.h>
+#include <tandem/core/forward_call.h>
+#include <tandem/ddp/options.h>
+
+namespace tandem::detail {
+
+class FlatBroadcast;
+class Reducer;
+struct ModuleTensors;
+
+/// What `DistributedDataParallel` does, without the module's type.
+class DistributedEngine {
+ public:
+  /// Checks the module, agrees with the other ranks and takes rank 0's values.
+  /// **Collective**. **Throws** as `DistributedDataParallelImpl`.
+  DistributedEngine(
+      const torch::nn::Module& module,
+      const DistributedDataParallelOptions& options);
+  ~DistributedEngine();
+  DistributedEngine(const DistributedEngine&) = delete;
+  DistributedEngine& operator=(const DistributedEngine&) = delete;
+
+  /// `gradient_sync`: whether the backward of this forward is to be reduced.
+  void run(ForwardCall& call, torch::nn::Module& module, bool gradient_sync);
+
+  /// The part of `ParallelModule::mean_over_ranks`.
+  at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows);
+
+  void all_reduce_sum_(at::Tensor& tensor);
+  void broadcast_(at::Tensor& tensor, int64_t root);
+  void barrier();
+
+  /// **Throws** `ConfigError` unless the module is there and of that type
+  /// already: buckets and gradient hooks are made for what was wrapped.
+  void refuse_conversion(
+      std::optional<at::Device> device,
+      std::optional<at::ScalarType> dtype) const;
+
+  std::string describe() const;
+  Counters counters() const;
+
+  const comm::ProcessGroup& group() const {
+    return *group_;
+  }
+  at::Device device() const {
+    return device_;
+  }
+
+ private:
+  void count(const at::Tensor& tensor);
+
+  DistributedDataParallelOptions options_;
+  std::shared_ptr<comm::ProcessGroup> group_;
+  at::Device device_;
+  std::unique_ptr<ModuleTensors> tensors_;
+  /// Both null in a world of one, where nothing is installed.
+  std::unique_ptr<FlatBroadcast> buffers_;
+  std::shared_ptr<Reducer> reducer_;
+  Counters counters_;
+};
+
+} // namespace tandem::detail

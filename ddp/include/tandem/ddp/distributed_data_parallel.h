@@ -1,0 +1,139 @@
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <torch/nn/pimpl.h>
+
+#include <tandem/core/parallel.h>
+#include <tandem/core/parallel_holder.h>
+#include <tandem/ddp/detail/engine.h>
+#include <tandem/ddp/options.h>
+
+namespace tandem {
+
+/// Data parallelism over processes, one per device: each rank runs forward and
+/// backward on its part of the batch, and while backward runs gradients are
+/// averaged over the ranks, bucket by bucket. After `backward()` every rank has
+/// the gradients of the mean of the ranks' losses, so equal optimizers take
+/// equal steps.
+///
+/// At construction all ranks compare module and options, then take rank 0's
+/// parameters and buffers. A world of one sends nothing and installs nothing.
+///
+/// 1. Whether a backward is reduced is decided by its forward: under `no_sync`
+///    gradients stay local and accumulate. A module called directly
+///    (`model->module()->forward(...)`) stays local too.
+/// 2. Every parameter that requires grad must get a gradient in each
+///    synchronised step; the next forward names those that got none.
+/// 3. Until `backward()` returns, gradients may be partly reduced; after it
+///    threw, they are undefined and `zero_grad` starts afresh.
+/// 4. `to()` after wrapping is an error unless it changes nothing. `load()`
+///    reads into this rank's module: let all ranks load the same, or load on
+///    rank 0 before wrapping.
+///
+/// **Threads**: one at a time; backward may run on another than forward.
+/// **Collective**: construction, each forward with grad mode and
+/// synchronisation on where buffers are broadcast, its backward, `mean_loss`.
+/// The destructor waits for nobody.
+/// **Throws** at construction, on every rank: `ConfigError` naming the
+/// parameter, buffer or option that is unfit or differs; `PeerError` where
+/// another rank's own check failed. From `forward` and `backward`: `PeerError`
+/// and `TimeoutError` naming the bucket.
+template <typename M>
+class DistributedDataParallelImpl final : public Parallel<M> {
+ public:
+  explicit DistributedDataParallelImpl(
+      std::shared_ptr<M> module,
+      const DistributedDataParallelOptions& options = {})
+      : Parallel<M>("DistributedDataParallel", std::move(module)),
+        engine_(*this->module(), options) {}
+
+  explicit DistributedDataParallelImpl(
+      const torch::nn::ModuleHolder<M>& module,
+      const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallelImpl(module.ptr(), options) {}
+
+  template <std::derived_from<torch::nn::Module> N>
+  explicit DistributedDataParallelImpl(
+      const N&,
+      const DistributedDataParallelOptions& = {})
+      : DistributedDataParallelImpl(std::shared_ptr<M>()) {
+    detail::refuse_module_by_value<N>();
+  }
+
+  std::string strategy() const override {
+    return "ddp";
+  }
+  int64_t world_size() const override {
+    return engine_.group().size();
+  }
+  int64_t rank() const override {
+    return engine_.group().rank();
+  }
+  at::Device device() const override {
+    return engine_.device();
+  }
+  std::string describe() const override {
+    return engine_.describe();
+  }
+  Counters counters() const override {
+    return engine_.counters();
+  }
+
+  void all_reduce_sum_(at::Tensor& tensor) override {
+    engine_.all_reduce_sum_(tensor);
+  }
+  void broadcast_(at::Tensor& tensor, int64_t root = 0) override {
+    engine_.broadcast_(tensor, root);
+  }
+  void barrier() override {
+    engine_.barrier();
+  }
+
+  // **Throws** `ConfigError` unless nothing would change.
+  void to(at::Device device, at::ScalarType dtype, bool = false) override {
+    engine_.refuse_conversion(device, dtype);
+  }
+  void to(at::ScalarType dtype, bool = false) override {
+    engine_.refuse_conversion(std::nullopt, dtype);
+  }
+  void to(at::Device device, bool = false) override {
+    engine_.refuse_conversion(device, std::nullopt);
+  }
+
+ private:
+  void run(ForwardCall& call) override {
+    engine_.run(call, *this->module(), this->gradient_sync());
+  }
+
+  at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows)
+      override {
+    return engine_.mean_over_ranks(loss_sum, rows);
+  }
+
+  detail::DistributedEngine engine_;
+};
+
+/// Holder of `DistributedDataParallelImpl<M>`; `M` is deduced from `Net` or
+/// `std::shared_ptr<NetImpl>`.
+template <typename M>
+class DistributedDataParallel
+    : public ParallelHolder<DistributedDataParallelImpl<M>> {
+ public:
+  using ParallelHolder<DistributedDataParallelImpl<M>>::ParallelHolder;
+  using Impl = DistributedDataParallelImpl<M>;
+};
+
+template <typename M, typename... Options>
+DistributedDataParallel(const torch::nn::ModuleHolder<M>&, Options&&...)
+    -> DistributedDataParallel<M>;
+template <typename M, typename... Options>
+DistributedDataParallel(std::shared_ptr<M>, Options&&...)
+    -> DistributedDataParallel<M>;
+template <std::derived_from<torch::nn::Module> N, typename... Options>
+DistributedDataParallel(const N&, Options&&...) -> DistributedDataParallel<N>;
+
+} // namespace tandem

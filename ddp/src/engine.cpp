@@ -1,0 +1,191 @@
+#include <tandem/ddp/detail/engine.h>
+
+#include <utility>
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <tandem/comm/comm.h>
+#include <tandem/core/errors.h>
+#include <tandem/core/tree_visitors.h>
+
+#include "flat_broadcast.h"
+#include "loss_mean.h"
+#include "module_agreement.h"
+#include "module_checks.h"
+#include "module_tensors.h"
+#include "rank_text.h"
+#include "reducer.h"
+
+namespace tandem::detail {
+
+namespace {
+
+std::shared_ptr<comm::ProcessGroup> group_for(
+    const DistributedDataParallelOptions& options) {
+  return options.process_group() ? options.process_group()
+                                 : comm::default_group();
+}
+
+/// Runs this rank's own checks; a failure is told to the others, who would
+/// otherwise wait for this rank.
+void check_alone(
+    const ModuleTensors& tensors,
+    at::Device device,
+    const DistributedDataParallelOptions& options,
+    comm::ProcessGroup& group) {
+  try {
+    check_options(options, group);
+    check_tensors(tensors, device, group);
+  } catch (const Error& error) {
+    report_unfit(group, error.what_without_backtrace());
+    throw;
+  }
+}
+
+bool is_same_device(at::Device wanted, at::Device device) {
+  return wanted == device ||
+      (wanted.type() == device.type() && !wanted.has_index());
+}
+
+/// The first parameter or floating-point buffer of another type, or null.
+const NamedTensor* find_other_dtype(
+    const ModuleTensors& tensors,
+    at::ScalarType dtype) {
+  for (const auto* group : {&tensors.parameters, &tensors.buffers}) {
+    for (const auto& named : *group) {
+      if (named.tensor.scalar_type() != dtype &&
+          (group == &tensors.parameters || named.tensor.is_floating_point())) {
+        return &named;
+      }
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+DistributedEngine::DistributedEngine(
+    const torch::nn::Module& module,
+    const DistributedDataParallelOptions& options)
+    : options_(options),
+      group_(group_for(options)),
+      device_(options.device().value_or(group_->device())),
+      tensors_(std::make_unique<ModuleTensors>(module)) {
+  check_alone(*tensors_, device_, options_, *group_);
+  if (group_->size() == 1 && !options_.reduce_at_world_one()) {
+    return;
+  }
+  agree_on_module(*group_, *tensors_, device_, options_);
+  FlatBroadcast(tensors_->handles()).run(*group_, counters_);
+  if (options_.broadcast_buffers()) {
+    buffers_ = std::make_unique<FlatBroadcast>(tensors_->buffer_handles());
+  }
+  reducer_ = std::make_shared<Reducer>(group_, *tensors_, options_);
+}
+
+DistributedEngine::~DistributedEngine() = default;
+
+void DistributedEngine::run(
+    ForwardCall& call,
+    torch::nn::Module& module,
+    bool gradient_sync) {
+  const bool is_reduced =
+      reducer_ && gradient_sync && at::GradMode::is_enabled();
+  if (reducer_ && at::GradMode::is_enabled()) {
+    reducer_->prepare_forward(gradient_sync);
+  }
+  if (is_reduced && buffers_) {
+    buffers_->run(*group_, counters_);
+  }
+  invoke_on(call, module, device_);
+  ++counters_.forwards;
+  if (is_reduced) {
+    TensorCollector outputs;
+    call.visit_output(outputs);
+    reducer_->watch(outputs.tensors);
+  }
+}
+
+at::Tensor DistributedEngine::mean_over_ranks(
+    const at::Tensor& loss_sum,
+    int64_t rows) {
+  if (group_->size() == 1) {
+    return loss_sum / rows;
+  }
+  LossMean loss(loss_sum, rows);
+  all_reduce_sum_(loss.sums());
+  return loss.mean(group_->size());
+}
+
+void DistributedEngine::all_reduce_sum_(at::Tensor& tensor) {
+  group_->all_reduce(tensor);
+  count(tensor);
+}
+
+void DistributedEngine::broadcast_(at::Tensor& tensor, int64_t root) {
+  group_->broadcast(tensor, root);
+  count(tensor);
+}
+
+void DistributedEngine::barrier() {
+  group_->barrier();
+}
+
+void DistributedEngine::count(const at::Tensor& tensor) {
+  ++counters_.collectives;
+  counters_.bytes_moved += static_cast<int64_t>(tensor.nbytes());
+}
+
+void DistributedEngine::refuse_conversion(
+    std::optional<at::Device> device,
+    std::optional<at::ScalarType> dtype) const {
+  constexpr auto kRemedy = "Convert the module before it is wrapped";
+  if (device && !is_same_device(*device, device_)) {
+    throw ConfigError(fmt::format(
+        "{} to: device: expected {}, where the module was wrapped, got {}. {}",
+        rank_tag(*group_),
+        device_.str(),
+        device->str(),
+        kRemedy));
+  }
+  const auto* other = dtype ? find_other_dtype(*tensors_, *dtype) : nullptr;
+  if (other != nullptr) {
+    throw ConfigError(fmt::format(
+        "{} to: '{}': expected {}, as when it was wrapped, got {}. {}",
+        rank_tag(*group_),
+        other->name,
+        at::toString(other->tensor.scalar_type()),
+        at::toString(*dtype),
+        kRemedy));
+  }
+}
+
+std::string DistributedEngine::describe() const {
+  return fmt::format(
+      "DistributedDataParallel, rank {} of {}, on {} over {}: {}, {}. {}",
+      group_->rank(),
+      group_->size(),
+      device_.str(),
+      group_->backend_name(device_.type()),
+      summarize(tensors_->parameters, "parameter"),
+      summarize(tensors_->buffers, "buffer"),
+      reducer_ ? fmt::format(
+                     "{} Buffers are {}.",
+                     reducer_->describe(),
+                     buffers_ ? "rank 0's at each training forward"
+                              : "each rank's own")
+               : std::string("Alone: nothing is installed or sent."));
+}
+
+Counters DistributedEngine::counters() const {
+  Counters total = counters_;
+  if (reducer_) {
+    const auto reduced = reducer_->counters();
+    total.collectives += reduced.collectives;
+    total.bytes_moved += reduced.bytes_moved;
+  }
+  return total;
+}
+
+} // namespace tandem::detail

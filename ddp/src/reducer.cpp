@@ -1,0 +1,277 @@
+#include "reducer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <tandem/core/errors.h>
+
+#include "output_hooks.h"
+#include "rank_text.h"
+
+namespace tandem::detail {
+
+// Note [Reduction]
+// ~~~~~~~~~~~~~~~~
+// A forward with synchronisation on arms the reducer; so does, in backward, the
+// first node behind its output (`watch`), because one forward may be reduced
+// several times and several forwards may be made before the first backward.
+// While armed, each gradient that arrives is divided by the world size and
+// stored in its bucket. Buckets are launched in index order as they fill. At
+// the end of the backward call `finish` waits for those launched and hands
+// their gradients over. Buckets that are not full yet stay as they are: another
+// backward of the same forward may fill them (two losses over two towers). The
+// reduction is over, and the reducer disarmed, when all are handed over. If the
+// next forward comes first, parameters have been missed: that is an error.
+//
+// The division comes before the sum, so that half precision does not overflow,
+// and is the same operation whether the gradient has to be copied or lies in
+// the bucket already, so that both give the same bits.
+//
+// A backward that throws leaves a reduction that nobody finishes: its callback
+// is queued but never runs. `recover` waits for what it had launched, since the
+// buckets' memory is still being written, and starts afresh.
+
+namespace {
+
+constexpr int kNoTask = -1;
+constexpr size_t kNamesInMessage = 20;
+
+void require_dense(
+    const at::Tensor& grad,
+    const std::string& name,
+    const comm::ProcessGroup& group) {
+  if (grad.defined() && grad.layout() != at::kStrided) {
+    throw ConfigError(fmt::format(
+        "{} gradient of parameter '{}': expected a dense tensor, got {}. Make "
+        "the layer's gradient dense, for an embedding with sparse(false)",
+        rank_tag(group),
+        name,
+        c10::str(grad.layout())));
+  }
+}
+
+} // namespace
+
+Reducer::Reducer(
+    std::shared_ptr<comm::ProcessGroup> group,
+    const ModuleTensors& tensors,
+    const DistributedDataParallelOptions& options)
+    : group_(std::move(group)),
+      tensors_(tensors),
+      gradient_as_view_(options.gradient_as_bucket_view()),
+      queue_(group_, tensors.trained, options),
+      slots_(gradient_slots(queue_.buckets(), tensors.trained.size())),
+      is_ready_(tensors.trained.size()),
+      hooks_(tensors.trained, [this](size_t index) { on_gradient(index); }) {}
+
+void Reducer::prepare_forward(bool gradient_sync) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refuse_changed_parameters();
+  if (broken_ || finish_task_ != kNoTask) {
+    recover();
+  } else if (num_ready_ > 0) {
+    const auto message = message_for_missing();
+    restart();
+    throw ConfigError(message);
+  }
+  armed_ = armed_ || gradient_sync;
+}
+
+void Reducer::watch(const std::vector<at::Tensor>& outputs) {
+  call_before_backward_of(outputs, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->rearm();
+    }
+  });
+}
+
+void Reducer::rearm() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_) {
+    recover();
+  }
+  armed_ = true;
+}
+
+void Reducer::on_gradient(size_t index) {
+  const at::NoGradGuard no_grad;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!armed_ || broken_) {
+    return;
+  }
+  try {
+    queue_finish();
+    store(index);
+  } catch (...) {
+    broken_ = true;
+    throw;
+  }
+}
+
+void Reducer::store(size_t index) {
+  const auto& [name, parameter] = tensors_.trained[index];
+  if (is_ready_[index]) {
+    throw ConfigError(fmt::format(
+        "{} parameter '{}': expected one gradient per synchronised step, got a "
+        "second one while other parameters have none yet. Use the parameter in "
+        "one backward per forward, or run all but the last under no_sync()",
+        rank_tag(*group_),
+        name));
+  }
+  auto& grad = parameter.mutable_grad();
+  require_dense(grad, name, *group_);
+  streams_.join_current(parameter.device());
+  const auto [bucket, position] = slots_[index];
+  const auto& view = queue_.buckets()[bucket].views[position];
+  store_gradient(view, grad, group_->size());
+  if (gradient_as_view_ && !is_same_view(grad, view)) {
+    grad = view;
+  }
+  is_ready_[index] = true;
+  ++num_ready_;
+  queue_.gradient_stored(bucket);
+}
+
+void Reducer::queue_finish() {
+  const int task = torch::autograd::get_current_graph_task_id();
+  if (finish_task_ == task) {
+    return;
+  }
+  torch::autograd::Engine::get_default_engine().queue_callback(
+      [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+          self->finish();
+        }
+      });
+  finish_task_ = task;
+}
+
+void Reducer::finish() {
+  const at::NoGradGuard no_grad;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  finish_task_ = kNoTask;
+  if (broken_) {
+    return;
+  }
+  try {
+    queue_.finish_launched([this](const Bucket& bucket) { hand_over(bucket); });
+  } catch (...) {
+    restart();
+    throw;
+  }
+  if (queue_.is_finished()) {
+    restart();
+  }
+}
+
+void Reducer::hand_over(const Bucket& bucket) {
+  if (gradient_as_view_) {
+    return;
+  }
+  for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+    auto& grad = tensors_.trained[bucket.parameters[i]].tensor.mutable_grad();
+    if (grad.defined()) {
+      grad.copy_(bucket.views[i]);
+    } else {
+      grad = bucket.views[i].clone();
+    }
+  }
+}
+
+void Reducer::recover() {
+  forget_marks();
+  queue_.abandon();
+}
+
+void Reducer::restart() {
+  forget_marks();
+  queue_.restart();
+}
+
+void Reducer::forget_marks() {
+  armed_ = false;
+  broken_ = false;
+  finish_task_ = kNoTask;
+  std::fill(is_ready_.begin(), is_ready_.end(), false);
+  num_ready_ = 0;
+  streams_.restart();
+}
+
+void Reducer::refuse_changed_parameters() const {
+  for (size_t i = 0; i < tensors_.trained.size(); ++i) {
+    const auto& [name, parameter] = tensors_.trained[i];
+    const auto [bucket, position] = slots_[i];
+    const auto& view = queue_.buckets()[bucket].views[position];
+    if (!hooks_.is_attached(i, parameter) ||
+        parameter.sizes() != view.sizes()) {
+      throw ConfigError(fmt::format(
+          "{} parameter '{}': expected {} [{}] on {} as when it was wrapped, "
+          "got {} [{}] on {}, or it was converted in between. Convert the "
+          "module before it is wrapped",
+          rank_tag(*group_),
+          name,
+          at::toString(view.scalar_type()),
+          fmt::join(view.sizes(), ", "),
+          view.device().str(),
+          at::toString(parameter.scalar_type()),
+          fmt::join(parameter.sizes(), ", "),
+          parameter.device().str()));
+    }
+  }
+  for (const auto& [name, parameter] : tensors_.frozen) {
+    if (parameter.requires_grad()) {
+      throw ConfigError(fmt::format(
+          "{} parameter '{}': expected frozen as when it was wrapped, got "
+          "requires_grad. Its gradients would not be averaged: wrap the module "
+          "again",
+          rank_tag(*group_),
+          name));
+    }
+  }
+}
+
+std::string Reducer::message_for_missing() const {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < is_ready_.size(); ++i) {
+    if (!is_ready_[i]) {
+      missing.push_back(i);
+    }
+  }
+  return fmt::format(
+      "{} parameters {} ({} of {}): expected a gradient on this rank in the "
+      "last synchronised step, got none. Use every parameter in each loss, or "
+      "freeze those that are not trained, requires_grad_(false), before the "
+      "module is wrapped",
+      rank_tag(*group_),
+      quoted_names(tensors_.trained, missing, kNamesInMessage),
+      missing.size(),
+      is_ready_.size());
+}
+
+std::string Reducer::describe() const {
+  std::vector<size_t> sizes_bytes;
+  for (const auto& bucket : queue_.buckets()) {
+    sizes_bytes.push_back(bucket.flat.nbytes());
+  }
+  return fmt::format(
+      "Gradients are averaged in {} bucket{} of {} bytes; they are {} the "
+      "buckets.",
+      sizes_bytes.size(),
+      sizes_bytes.size() == 1 ? "" : "s",
+      fmt::join(sizes_bytes, ", "),
+      gradient_as_view_ ? "views into" : "copied from");
+}
+
+Counters Reducer::counters() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return queue_.counters();
+}
+
+} // namespace tandem::detail

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <tandem/comm/process_group.h>
+#include <tandem/core/counters.h>
+#include <tandem/ddp/options.h>
+
+#include "bucket_queue.h"
+#include "gradient_hooks.h"
+#include "module_tensors.h"
+#include "stream_order.h"
+
+namespace tandem::detail {
+
+/// Averages gradients over the ranks while backward runs. See Note [Reduction].
+///
+/// **Owns** hooks on the parameters' accumulators while it lives.
+/// **Threads**: hooks may come from several threads at once.
+class Reducer : public std::enable_shared_from_this<Reducer> {
+ public:
+  /// `tensors` outlives the reducer.
+  Reducer(
+      std::shared_ptr<comm::ProcessGroup> group,
+      const ModuleTensors& tensors,
+      const DistributedDataParallelOptions& options);
+
+  /// To be called before each forward with grad mode on. `gradient_sync`:
+  /// its backward is to be reduced.
+  /// **Throws** `ConfigError` naming the parameters that got no gradient in the
+  /// last reduction, or that were converted or unfrozen since construction.
+  void prepare_forward(bool gradient_sync);
+
+  /// Marks the output of a forward whose backward is to be reduced, whenever
+  /// and however often that runs.
+  void watch(const std::vector<at::Tensor>& outputs);
+
+  std::string describe() const;
+  Counters counters() const;
+
+ private:
+  void on_gradient(size_t index);
+  void store(size_t index);
+  void queue_finish();
+  void finish();
+  void hand_over(const Bucket& bucket);
+  void rearm();
+  void recover();
+  void restart();
+  void forget_marks();
+  void refuse_changed_parameters() const;
+  std::string message_for_missing() const;
+
+  std::shared_ptr<comm::ProcessGroup> group_;
+  const ModuleTensors& tensors_;
+  bool gradient_as_view_;
+  mutable std::mutex mutex_;
+  BucketQueue queue_;
+  std::vector<GradientSlot> slots_;
+  StreamOrder streams_;
+
+  /// Whether gradients that arrive are to be reduced.
+  bool armed_ = false;
+  /// A hook threw: the rest of this backward is not reduced.
+  bool broken_ = false;
+  std::vector<bool> is_ready_;
+  size_t num_ready_ = 0;
+  /// The engine's task at whose end `finish` is to run; -1 for none.
+  int finish_task_ = -1;
+
+  /// Last, so that no hook runs before or after the rest exists.
+  GradientHooks hooks_;
+};
+
+} // namespace tandem::detail
