@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ struct Command {
   /// is printed by `main` as one line.
   std::function<std::function<int()>(CLI::App& app, const CommandLine& line)>
       declare;
+  /// How many of the line's words are this program's; the others belong to the
+  /// command alone. Absent: all.
+  std::function<std::size_t(const CommandLine& line)> num_own_words = nullptr;
 };
 
 /// In the order in which `tandem --help` lists them.
