@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <c10/core/Device.h>
+#include <torch/arg.h>
+#include <torch/nn/module.h>
+
+namespace tandem {
+
+/// When replicas receive the wrapped module's parameters. Buffers are copied at
+/// every forward under either policy.
+enum class RefreshPolicy {
+  /// At every forward: always right.
+  kAlways,
+  /// Only by `refresh()`: for evaluation or accumulation loops that are known
+  /// not to change parameters. A step without `refresh()` computes with old
+  /// parameters on all devices but the first.
+  kManual,
+};
+
+/// Makes a module of the wrapped module's type and configuration; values,
+/// dtypes, training flags and `requires_grad` are then set by the wrapper.
+using ReplicaFactory =
+    std::function<std::shared_ptr<torch::nn::Module>(at::Device)>;
+
+/// Example:
+/// `DataParallelOptions().device_ids({0, 1}).bucket_cap_bytes(4 << 20)`
+struct DataParallelOptions {
+  /// Devices of the replicas; the wrapped module is on the first. Default: all
+  /// CUDA devices. `{torch::kCPU, torch::kCPU}` runs two replicas without a
+  /// GPU.
+  DataParallelOptions& devices(std::vector<at::Device> devices) {
+    devices_ = std::move(devices);
+    return *this;
+  }
+  const std::optional<std::vector<at::Device>>& devices() const {
+    return devices_;
+  }
+
+  /// Short for `devices` with these CUDA indices.
+  DataParallelOptions& device_ids(std::vector<int64_t> ids) {
+    device_ids_ = std::move(ids);
+    return *this;
+  }
+  const std::optional<std::vector<int64_t>>& device_ids() const {
+    return device_ids_;
+  }
+
+  /// Where outputs are gathered. Default: the first device. Another one takes
+  /// the loss's memory off the first device.
+  TORCH_ARG(std::optional<at::Device>, output_device);
+
+  /// The batch dimension of inputs and outputs, not negative.
+  TORCH_ARG(int64_t, dim) = 0;
+
+  /// Makes the replicas of a module whose `clone(device)` is missing or wrong
+  /// (a plain `torch::nn::Module`, `ParameterList`, unregistered tensors).
+  /// Called once per further device, on the thread that wraps.
+  TORCH_ARG(ReplicaFactory, replica_factory);
+
+  /// When replicas receive parameters. `kManual` saves one copy of all
+  /// parameters per device and forward.
+  TORCH_ARG(RefreshPolicy, refresh_policy) = RefreshPolicy::kAlways;
+
+  /// Allows a device other than the CPU to appear more than once, which is of
+  /// use in tests on one GPU; its replicas share it and are not faster.
+  TORCH_ARG(bool, allow_duplicate_devices) = false;
+
+  /// Gradients go to the first device in buckets that close at this size, as
+  /// soon as a bucket is complete. Smaller: earlier overlap with backward,
+  /// more copies.
+  TORCH_ARG(int64_t, bucket_cap_bytes) = int64_t{25} << 20;
+
+ private:
+  std::optional<std::vector<at::Device>> devices_;
+  std::optional<std::vector<int64_t>> device_ids_;
+};
+
+} // namespace tandem

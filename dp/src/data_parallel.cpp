@@ -1,0 +1,221 @@
+#include <tandem/dp/data_parallel.h>
+
+#include <atomic>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tandem/core/errors.h>
+#include <tandem/core/named_tensors.h>
+#include <tandem/core/tree_visitors.h>
+
+#include "device_list.h"
+#include "gather.h"
+#include "gradient_bridge.h"
+#include "parallel_apply.h"
+#include "replica_set.h"
+#include "scatter.h"
+
+namespace tandem::detail {
+
+namespace {
+
+/// Marks a call as running; refuses a second one at the same time.
+class OneCallGuard {
+ public:
+  explicit OneCallGuard(std::atomic<bool>& running) : running_(running) {
+    if (running_.exchange(true)) {
+      throw ConfigError(
+          "DataParallel: expected one call at a time, got a second one while "
+          "forward or refresh runs. Call the wrapper from one thread, and not "
+          "from the wrapped module's own forward");
+    }
+  }
+  ~OneCallGuard() {
+    running_ = false;
+  }
+  OneCallGuard(const OneCallGuard&) = delete;
+  OneCallGuard& operator=(const OneCallGuard&) = delete;
+
+ private:
+  std::atomic<bool>& running_;
+};
+
+/// Checks what can be checked without the module.
+const DataParallelOptions& checked(const DataParallelOptions& options) {
+  if (options.dim() < 0) {
+    throw ConfigError(fmt::format(
+        "DataParallel: dim: expected a dimension counted from the front (0 or "
+        "more), got {}",
+        options.dim()));
+  }
+  if (options.bucket_cap_bytes() <= 0) {
+    throw ConfigError(fmt::format(
+        "DataParallel: bucket_cap_bytes: expected more than 0, got {}",
+        options.bucket_cap_bytes()));
+  }
+  return options;
+}
+
+std::string join_names(const std::vector<at::Device>& devices) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) {
+    names.push_back(device.str());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+} // namespace
+
+struct DataParallelEngine::State {
+  State(
+      const std::shared_ptr<torch::nn::Module>& module,
+      const DataParallelOptions& options)
+      : dim(checked(options).dim()),
+        bucket_cap_bytes(options.bucket_cap_bytes()),
+        refreshes_always(options.refresh_policy() == RefreshPolicy::kAlways),
+        devices(resolve_devices(options)),
+        output_device(resolve_output_device(options, devices.front())),
+        counts(std::make_shared<TransferCounts>()),
+        replicas(module, devices, options.replica_factory(), counts),
+        bridge(
+            replicas.tensors(),
+            devices,
+            bucket_cap_bytes,
+            make_ordered_device_sum(devices.front(), counts)) {
+    if (!has_one_device()) {
+      bridge.update();
+    }
+    for (size_t replica = 1; replica < devices.size(); ++replica) {
+      workers.push_back(std::make_unique<WorkerThread>());
+    }
+  }
+
+  bool has_one_device() const {
+    return devices.size() == 1;
+  }
+  void run_alone(ForwardCall& call);
+  void run_replicas(ForwardCall& call);
+
+  int64_t dim;
+  int64_t bucket_cap_bytes;
+  bool refreshes_always;
+  std::vector<at::Device> devices;
+  at::Device output_device;
+  std::shared_ptr<TransferCounts> counts;
+  ReplicaSet replicas;
+  GradientBridge bridge;
+  /// Of replica 1, 2, ...
+  std::vector<std::unique_ptr<WorkerThread>> workers;
+  std::atomic<bool> is_running{false};
+  std::atomic<int64_t> forwards{0};
+};
+
+void DataParallelEngine::State::run_alone(ForwardCall& call) {
+  invoke_on(call, *replicas.modules().front(), devices.front());
+  if (output_device != devices.front()) {
+    move_output(call, output_device);
+  }
+}
+
+void DataParallelEngine::State::run_replicas(ForwardCall& call) {
+  const auto inputs = scatter(call, devices, dim, *counts);
+  if (inputs.size() > 1) {
+    replicas.refresh(refreshes_always);
+    bridge.update();
+  }
+  call.make_chunks(inputs.size());
+  for (size_t chunk = 0; chunk < inputs.size(); ++chunk) {
+    TensorReplacer replacer(inputs[chunk]);
+    call.write_chunk_inputs(chunk, replacer);
+  }
+  parallel_apply(call, inputs.size(), replicas.modules(), devices, workers);
+  gather(call, inputs.size(), devices, output_device, dim, *counts);
+}
+
+DataParallelEngine::DataParallelEngine(
+    std::shared_ptr<torch::nn::Module> module,
+    const DataParallelOptions& options)
+    : state_(std::make_unique<State>(module, options)) {}
+
+DataParallelEngine::~DataParallelEngine() = default;
+
+void DataParallelEngine::run(ForwardCall& call) {
+  const OneCallGuard guard(state_->is_running);
+  if (state_->has_one_device()) {
+    state_->run_alone(call);
+  } else {
+    state_->run_replicas(call);
+  }
+  ++state_->forwards;
+}
+
+void DataParallelEngine::refresh() {
+  const OneCallGuard guard(state_->is_running);
+  state_->replicas.refresh(/*with_parameters=*/true);
+}
+
+void DataParallelEngine::check_stays_on_device(at::Device device) const {
+  if (with_index(device) != devices().front()) {
+    throw ConfigError(fmt::format(
+        "DataParallel: to: expected {}, the first of the wrapper's devices, "
+        "got {}. Move the module before it is wrapped, or wrap it again",
+        devices().front().str(),
+        device.str()));
+  }
+}
+
+std::string DataParallelEngine::describe() const {
+  const auto& base = *replicas().front();
+  const auto contents = fmt::format(
+      "{}, {}",
+      summarize(unique_parameters(base), "parameter"),
+      summarize(unique_buffers(base), "buffer"));
+  if (state_->has_one_device()) {
+    return fmt::format(
+        "DataParallel on {}: {}. The module is called itself: no replicas, no "
+        "copies.",
+        devices().front().str(),
+        contents);
+  }
+  return fmt::format(
+      "DataParallel with {} replicas on {}, outputs on {}: {}. Gradients in {} "
+      "bucket(s) of {} bytes or one parameter, summed on {} in replica order. "
+      "Replicas are refreshed {}.{}",
+      devices().size(),
+      join_names(devices()),
+      state_->output_device.str(),
+      contents,
+      state_->bridge.num_buckets(),
+      state_->bucket_cap_bytes,
+      devices().front().str(),
+      state_->refreshes_always ? "at every forward"
+                               : "by refresh() only (buffers at every forward)",
+      devices().front().is_cpu()
+          ? " CPU replicas run forward in parallel; the autograd engine runs "
+            "their backward on one thread."
+          : "");
+}
+
+Counters DataParallelEngine::counters() const {
+  Counters counters;
+  counters.forwards = state_->forwards;
+  counters.copies = state_->counts->copies;
+  counters.bytes_moved = state_->counts->bytes;
+  return counters;
+}
+
+const std::vector<at::Device>& DataParallelEngine::devices() const {
+  return state_->devices;
+}
+
+int64_t DataParallelEngine::dim() const {
+  return state_->dim;
+}
+
+const std::vector<std::shared_ptr<torch::nn::Module>>& DataParallelEngine::
+    replicas() const {
+  return state_->replicas.modules();
+}
+
+} // namespace tandem::detail
