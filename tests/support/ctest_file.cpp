@@ -9,8 +9,8 @@
 namespace tandem::test {
 namespace {
 
-constexpr int kLimit_s = 60;
-constexpr int kSlowLimit_s = 480;
+constexpr int kLimitSeconds = 60;
+constexpr int kSlowLimitSeconds = 480;
 
 // CMake's bracket argument: no character needs an escape in it.
 std::string bracket(const std::string& text) {
@@ -49,7 +49,7 @@ void write_case(
   out << "add_test(" << bracket(name) << ' ' << bracket(binary) << ' '
       << bracket(specification(title)) << ")\n"
       << "set_tests_properties(" << bracket(name) << " PROPERTIES"
-      << " TIMEOUT " << (has("slow") ? kSlowLimit_s : kLimit_s)
+      << " TIMEOUT " << (has("slow") ? kSlowLimitSeconds : kLimitSeconds)
       << " SKIP_RETURN_CODE " << kSkippedExitCode
       << " ENVIRONMENT OMP_NUM_THREADS=1"
       << " LABELS " << bracket(join(labels))

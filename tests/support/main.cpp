@@ -4,6 +4,7 @@
 #include "tandem_catch.h"
 
 #include "ctest_file.h"
+#include "warnings.h"
 
 #include <iostream>
 #include <string>
@@ -61,7 +62,11 @@ int main(int argc, char** argv) {
     return tandem::test::write_ctest_file(
         args[2], args[0], args[3], labels, registered_cases());
   }
+  tandem::test::watch_warnings();
   const int failed = Catch::Session().run(argc, argv);
+  if (failed == 0 && tandem::test::report_unexpected_warnings()) {
+    return 1;
+  }
   if (failed == 0 && tandem::test::skipped()) {
     return tandem::test::kSkippedExitCode;
   }

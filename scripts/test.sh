@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Sets up, checks format and clang-tidy on what changed, builds everything and
+# runs all tests. ctest's summary comes last.
+#
+#   scripts/test.sh [--cases] [--torch VERSION] [--sanitize KIND] [--no-lint]
+#                   [CMAKE_ARGUMENT...]
+#
+#   --cases          list every case of tests/cases.txt with its outcome
+#   --torch VERSION  with another LibTorch, in build/test-VERSION
+#   --sanitize KIND  thread, address or undefined, in build/test-KIND
+#   --no-lint        leave out clang-format and clang-tidy
+#
+# A case of tests/cases.txt without a test that ran fails the run.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+torch=$default_torch
+sanitize=
+lint=true
+list_cases=()
+arguments=()
+while (($#)); do
+  case $1 in
+    --cases) list_cases=(--all) ;;
+    --torch) torch=${2:?--torch needs a version} && shift ;;
+    --sanitize) sanitize=${2:?--sanitize needs a kind} && shift ;;
+    --no-lint) lint=false ;;
+    -h | --help) usage && exit ;;
+    -D*) arguments+=("$1") ;;
+    *) die "unknown argument '$1', see --help" ;;
+  esac
+  shift
+done
+
+build=$root/build/test
+[[ $torch == "$default_torch" ]] || build+=-$torch
+[[ -z $sanitize ]] || build+=-$sanitize
+log=$build/ctest.log
+failures=()
+
+run_lint() {
+  "$root/scripts/lint.sh" --torch "$torch" || failures+=("lint found something")
+}
+
+build_all() {
+  configure "$build" "$torch" -DTANDEM_BUILD_TESTS=ON -DTANDEM_BUILD_BENCH=ON \
+    -DTANDEM_SANITIZE="$sanitize" "${arguments[@]}"
+  cmake --build "$build" --parallel "$(build_jobs)"
+}
+
+run_tests() {
+  ctest --test-dir "$build" --output-on-failure --parallel 2 \
+    --output-junit "$build/junit.xml" |& tee "$log" ||
+    failures+=("tests failed")
+}
+
+# Every case is asked for in a whole run only.
+run_cases() {
+  [[ -z $sanitize ]] || return 0
+  python3 "$root/scripts/cases.py" "$root/tests/cases.txt" "$build" \
+    "$build/junit.xml" "${list_cases[@]}" ||
+    failures+=("a case of tests/cases.txt has no test that ran and passed")
+}
+
+"$root/scripts/setup.sh" --with-python --with-lint --torch "$torch"
+[[ $lint == false || -n $sanitize ]] || run_lint
+build_all
+run_tests
+run_cases
+echo
+((${#failures[@]} == 0)) || printf 'test: %s\n' "${failures[@]}"
+# Again, so that it is the last thing to be read.
+sed -n '/tests passed,/,$p' "$log"
+((${#failures[@]} == 0))
