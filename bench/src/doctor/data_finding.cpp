@@ -17,8 +17,7 @@ Finding data_finding(const std::filesystem::path& data_dir) {
         Verdict::kAbsent,
         kSubject,
         error.what_without_backtrace(),
-        "run scripts/setup.sh, give --data-dir, or train with "
-        "--data synthetic"};
+        "run scripts/setup.sh, or train with --data synthetic"};
   }
 }
 

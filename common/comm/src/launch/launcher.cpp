@@ -14,10 +14,14 @@ namespace tandem::comm {
 
 namespace {
 
+// Each takes two descriptors, and 1024 is the usual limit.
+constexpr int64_t kMaxLocalRanks = 500;
+
 void check_options(const LaunchOptions& options) {
-  if (options.num_ranks() < 1) {
+  if (options.num_ranks() < 1 || options.num_ranks() > kMaxLocalRanks) {
     throw ConfigError(fmt::format(
-        "[launch] number of ranks: expected at least 1, got {}",
+        "[launch] number of ranks: expected 1 to {}, got {}",
+        kMaxLocalRanks,
         options.num_ranks()));
   }
   if (options.command().empty() || options.command().front().empty()) {

@@ -1,0 +1,144 @@
+#include "tandem_catch.h"
+
+#include "child_process.h"
+
+namespace {
+
+using tandem::test::ChildProcess;
+using tandem::test::count_of;
+
+struct Ended {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Ended run_tandem(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), TANDEM_PROGRAM);
+  ChildProcess program(
+      arguments,
+      {"RANK",
+       "WORLD_SIZE",
+       "LOCAL_RANK",
+       "LOCAL_WORLD_SIZE",
+       "MASTER_ADDR",
+       "MASTER_PORT",
+       "TORCHELASTIC_USE_AGENT_STORE"});
+  const int code = program.wait();
+  return {code, program.out(), program.err()};
+}
+
+// A mistake is told in one line on stderr that holds `part`.
+void check_refused(
+    const std::vector<std::string>& arguments,
+    const std::string& part,
+    int code = 2) {
+  const auto ended = run_tandem(arguments);
+  CHECK(ended.code == code);
+  CHECK(ended.out.empty());
+  CHECK(count_of("\n", ended.err) == 1);
+  CHECK_THAT(ended.err, Catch::StartsWith("tandem"));
+  CHECK_THAT(ended.err, Catch::Contains(part));
+}
+
+} // namespace
+
+TEST_CASE("tandem tells a mistake in its arguments in one line", "[launch]") {
+  check_refused({"launhc"}, "'launhc'");
+  check_refused({"--launch"}, "--launch");
+  check_refused({"launch", "true"}, "required");
+  check_refused({"launch", "-n", "0", "true"}, "got 0");
+  check_refused({"launch", "-n", "-3", "true"}, "got -3");
+  check_refused({"launch", "-n", "two", "true"}, "'two'");
+  check_refused({"launch", "-n", "2x", "true"}, "'2x'");
+  check_refused({"launch", "-n", "2"}, "program");
+  check_refused({"launch", "-n", "2", "--"}, "program");
+  check_refused({"launch", "-x", "-n", "2", "true"}, "-x");
+  check_refused({"launch", "-n", "2", "no-such-program"}, "PATH", 127);
+  check_refused({"launch", "-n", "2", "/etc/passwd"}, "/etc/passwd", 126);
+}
+
+TEST_CASE("tandem prints its version and help with code 0", "[launch]") {
+  const auto version = run_tandem({"--version"});
+  CHECK(version.code == 0);
+  CHECK_THAT(
+      version.out,
+      Catch::StartsWith("tandem ") && Catch::Contains("LibTorch"));
+  const auto help = run_tandem({"--help"});
+  CHECK(help.code == 0);
+  CHECK_THAT(help.out, Catch::Contains("launch") && Catch::Contains("doctor"));
+  CHECK_THAT(
+      run_tandem({"launch", "--help"}).out,
+      Catch::Contains("Exit code"));
+  CHECK(run_tandem({}).code == 2);
+}
+
+TEST_CASE(
+    "tandem launch hands the program's arguments over as they are",
+    "[launch]") {
+  const std::vector<std::string>
+      words{"-n", "3", "--help", "doctor", "--", "a b", ""};
+  for (const bool with_dashes : {false, true}) {
+    std::vector<std::string> line{"launch", "-n", "1"};
+    if (with_dashes) {
+      line.emplace_back("--");
+    }
+    line.insert(line.end(), {"printf", "(%s)\n"});
+    line.insert(line.end(), words.begin(), words.end());
+    std::string expected;
+    for (const auto& word : words) {
+      expected += "[rank 0] (" + word + ")\n";
+    }
+    const auto ended = run_tandem(line);
+    CHECK(ended.code == 0);
+    CHECK(ended.out == expected);
+  }
+}
+
+TEST_CASE(
+    "tandem launch returns the first failure's code and reports it last",
+    "[launch]") {
+  const auto ended = run_tandem(
+      {"launch",
+       "--nproc-per-node=2",
+       TANDEM_RANK_PROGRAM,
+       "1:say=oops",
+       "1:die=9",
+       "hang"});
+  CHECK(ended.code == 137);
+  CHECK(ended.out == "[rank 1] oops\n");
+  CHECK_THAT(
+      ended.err,
+      Catch::Contains("[launch] rank 1 ") && Catch::Contains("SIGKILL") &&
+          Catch::EndsWith("[launch] | oops\n"));
+}
+
+TEST_CASE("tandem doctor finds this machine well", "[launch]") {
+  const auto ended = run_tandem({"doctor"});
+  CHECK(ended.code == 0);
+  for (const auto* subject :
+       {"LibTorch",
+        "CUDA",
+        "NCCL",
+        "cores",
+        "threads",
+        "memory",
+        "data set",
+        "CPU backend",
+        "rendezvous",
+        "loopback"}) {
+    CHECK_THAT(ended.out, Catch::Contains(subject));
+  }
+}
+
+TEST_CASE("tandem doctor tells what to do about what it misses", "[launch]") {
+  ::setenv("RANK", "one", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  ChildProcess doctor({TANDEM_PROGRAM, "doctor", "--data-dir", "/no/such"});
+  CHECK(doctor.wait() == 1);
+  CHECK_THAT(
+      doctor.out(),
+      Catch::Contains("RANK") && Catch::Contains("'one'") &&
+          Catch::Contains("BROKEN") && Catch::Contains("/no/such"));
+  CHECK(count_of("remedy: ", doctor.out()) >= 2);
+}

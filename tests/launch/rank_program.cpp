@@ -1,0 +1,83 @@
+// A rank for the launcher's tests. Its arguments are done in order; "R:action"
+// on rank R alone.
+//   meet          joins the group and prints the sum of the ranks' (rank + 1)
+//   ready         prints "ready <pid>"
+//   say=TEXT      prints TEXT on stdout; err=TEXT on stderr
+//   ignore-term   ignores SIGTERM from here on
+//   hang          waits for a signal
+//   die=SIGNAL    kills itself by the signal's number; exit=CODE
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include <unistd.h>
+
+#include <ATen/ops/full.h>
+
+#include <tandem/comm/comm.h>
+#include <tandem/core/errors.h>
+
+namespace {
+
+void meet() {
+  tandem::comm::init_process_group();
+  auto sum = at::full({1}, static_cast<double>(tandem::comm::rank() + 1));
+  tandem::comm::all_reduce(sum);
+  std::cout << "sum " << sum.item<double>() << " of "
+            << tandem::comm::world_size() << std::endl;
+  tandem::comm::destroy_process_group();
+}
+
+void act(const std::string& action) {
+  const auto equals = action.find('=');
+  const auto verb = action.substr(0, equals);
+  const auto value =
+      equals == std::string::npos ? "" : action.substr(equals + 1);
+  if (verb == "meet") {
+    meet();
+  } else if (verb == "ready") {
+    std::cout << "ready " << ::getpid() << std::endl;
+  } else if (verb == "say") {
+    std::cout << value << std::endl;
+  } else if (verb == "err") {
+    std::cerr << value << std::endl;
+  } else if (verb == "ignore-term") {
+    std::signal(SIGTERM, SIG_IGN);
+  } else if (verb == "hang") {
+    ::pause();
+  } else if (verb == "die") {
+    std::signal(std::stoi(value), SIG_DFL);
+    std::raise(std::stoi(value));
+  } else if (verb == "exit") {
+    std::exit(std::stoi(value));
+  } else {
+    throw tandem::ConfigError("action: got '" + action + "'");
+  }
+}
+
+// `action` without the rank before its colon; empty if that is another's.
+std::string own_part(const std::string& action) {
+  const auto colon = action.find(':');
+  if (colon == std::string::npos) {
+    return action;
+  }
+  const char* const rank = std::getenv("RANK");
+  const bool mine = rank != nullptr && action.substr(0, colon) == rank;
+  return mine ? action.substr(colon + 1) : "";
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    for (int i = 1; i < argc; ++i) {
+      if (const auto action = own_part(argv[i]); !action.empty()) {
+        act(action);
+      }
+    }
+  } catch (...) {
+    std::cerr << tandem::message_of(std::current_exception()) << std::endl;
+    return 1;
+  }
+}
