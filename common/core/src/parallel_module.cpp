@@ -32,7 +32,6 @@ ParallelModule::ParallelModule(
         this->name()));
   }
   register_module("module", wrapped_);
-  torch::nn::Module::train(wrapped_->is_training());
 }
 
 int64_t ParallelModule::world_size() const {
