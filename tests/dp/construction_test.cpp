@@ -1,0 +1,404 @@
+#include <fstream>
+
+#include <tandem/core/errors.h>
+
+#include "nets.h"
+#include "tandem_catch.h"
+
+using namespace tandem::dp_test;
+using tandem::ConfigError;
+using tandem::DataParallelOptions;
+
+namespace dp_construction {
+
+struct PlainModuleImpl : torch::nn::Module {
+  explicit PlainModuleImpl(
+      int64_t width = 3,
+      const at::Tensor& given_scale = torch::full({1}, 2.0)) {
+    linear = register_module("linear", torch::nn::Linear(width, 2));
+    scale = register_buffer("scale", given_scale);
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return linear(input) * scale;
+  }
+  torch::nn::Linear linear{nullptr};
+  at::Tensor scale;
+};
+TORCH_MODULE(PlainModule);
+
+struct PlainChildImpl : torch::nn::Cloneable<PlainChildImpl> {
+  PlainChildImpl() {
+    reset();
+  }
+  void reset() override {
+    plain = register_module("plain", PlainModule());
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return plain->forward(input);
+  }
+  PlainModule plain{nullptr};
+};
+
+struct RegistersLateImpl : torch::nn::Cloneable<RegistersLateImpl> {
+  RegistersLateImpl() {
+    reset();
+    late = register_module("late", torch::nn::Linear(3, 2));
+  }
+  void reset() override {}
+  at::Tensor forward(const at::Tensor& input) {
+    return late(input);
+  }
+  torch::nn::Linear late{nullptr};
+};
+
+struct HoldsLateImpl : torch::nn::Cloneable<HoldsLateImpl> {
+  HoldsLateImpl() {
+    reset();
+  }
+  void reset() override {
+    child = register_module("child", std::make_shared<RegistersLateImpl>());
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return child->forward(input);
+  }
+  std::shared_ptr<RegistersLateImpl> child;
+};
+
+/// Has a part on the meta device.
+struct PartlyOnMetaImpl : torch::nn::Cloneable<PartlyOnMetaImpl> {
+  explicit PartlyOnMetaImpl(bool parameter) : is_parameter(parameter) {
+    reset();
+  }
+  void reset() override {
+    register_parameter("first", torch::ones({2}));
+    const auto elsewhere = torch::ones({2}, at::kMeta);
+    if (is_parameter) {
+      register_parameter("second", elsewhere);
+    } else {
+      register_buffer("third", elsewhere);
+    }
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return input;
+  }
+  bool is_parameter;
+};
+
+int64_t num_threads_of_process() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.rfind("Threads:", 0) == 0) {
+      return std::stoll(line.substr(8));
+    }
+  }
+  return 0;
+}
+
+DataParallelOptions made_by(tandem::ReplicaFactory factory) {
+  return cpus(2).replica_factory(std::move(factory));
+}
+
+template <typename M>
+std::string refusal(
+    const std::shared_ptr<M>& net,
+    const DataParallelOptions& options) {
+  const auto threads = num_threads_of_process();
+  const auto message =
+      message_thrown_by([&] { tandem::DataParallel model(net, options); });
+  CHECK_THROWS_AS(tandem::DataParallel(net, options), ConfigError);
+  CHECK(num_threads_of_process() == threads);
+  return message;
+}
+
+} // namespace dp_construction
+
+using namespace dp_construction;
+
+TEST_CASE("device lists that make no sense are refused", "[dp][DP-36]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto refused = [&](const DataParallelOptions& options) {
+    return refusal(net, options);
+  };
+  CHECK(contains(refused(cpus(0)), "empty list"));
+  CHECK(contains(refused(cpus(2).device_ids({0, 1})), "got both"));
+  CHECK(contains(
+      refused(DataParallelOptions().devices({at::kCPU, at::kMeta})),
+      "of one type"));
+  CHECK(contains(refused(DataParallelOptions().device_ids({100})), "got 100"));
+  CHECK(contains(
+      refused(DataParallelOptions().devices({at::Device(at::kCUDA, 100)})),
+      "cuda:100"));
+  CHECK(contains(
+      refused(cpus(2).output_device(at::Device(at::kCUDA, 100))),
+      "output_device"));
+  CHECK(contains(
+      refused(DataParallelOptions().devices(
+          {at::Device(at::kMeta, 0), at::Device(at::kMeta, 0)})),
+      "twice"));
+}
+
+TEST_CASE("options out of range are refused", "[dp][DP-36]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  CHECK(contains(refusal(net, cpus(2).dim(-1)), "dim"));
+  CHECK(
+      contains(refusal(net, cpus(2).bucket_cap_bytes(0)), "bucket_cap_bytes"));
+}
+
+TEST_CASE("without CUDA the devices must be given", "[dp][DP-36]") {
+  if (torch::cuda::is_available()) {
+    TANDEM_SKIP("there is a CUDA device");
+  }
+  const auto message =
+      refusal(make_net<ConvLinearImpl>(1), DataParallelOptions());
+  CHECK(contains(message, "devices"));
+  CHECK(contains(message, "torch::kCPU"));
+}
+
+TEST_CASE("tensors off the first device are refused by name", "[dp][DP-34]") {
+  for (const size_t devices : {1, 2}) {
+    const auto parameter =
+        refusal(std::make_shared<PartlyOnMetaImpl>(true), cpus(devices));
+    CHECK(contains(parameter, "parameter 'second'"));
+    CHECK(contains(parameter, "expected on cpu"));
+    CHECK(contains(parameter, "got meta"));
+    const auto buffer =
+        refusal(std::make_shared<PartlyOnMetaImpl>(false), cpus(devices));
+    CHECK(contains(buffer, "buffer 'third'"));
+  }
+  const auto on_meta = DataParallelOptions().devices({at::Device(at::kMeta)});
+  const auto first_wrong = refusal(make_net<ConvLinearImpl>(1), on_meta);
+  CHECK(contains(first_wrong, "parameter 'conv.weight'"));
+  CHECK(contains(first_wrong, "expected on meta"));
+}
+
+TEST_CASE("moving the wrapper to another device is refused", "[dp][DP-34]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, cpus(2));
+  CHECK_THROWS_AS(model->to(at::kMeta), ConfigError);
+  CHECK_THROWS_AS(model->to(at::kMeta, at::kFloat), ConfigError);
+  CHECK(net->linear->weight.scalar_type() == at::kDouble);
+  CHECK_NOTHROW(model->to(at::kCPU));
+}
+
+TEST_CASE("replicas have the values in storage of their own", "[dp][DP-22]") {
+  const auto net = make_net<torch::nn::LinearImpl>(1, 3, 4);
+  tandem::DataParallel model(net, cpus(3));
+  CHECK(model->replica(0) == net);
+  CHECK(model->num_replicas() == 3);
+  for (const size_t index : {1, 2}) {
+    const auto replica = model->replica(index);
+    CHECK(replica->weight.equal(net->weight));
+    CHECK(replica->weight.device() == at::kCPU);
+    CHECK_FALSE(replica->weight.is_alias_of(net->weight));
+    CHECK_FALSE(replica->weight.is_alias_of(model->replica(3 - index)->weight));
+    const auto before = net->weight.detach().clone();
+    {
+      const torch::NoGradGuard no_grad;
+      replica->weight.zero_();
+    }
+    CHECK(net->weight.equal(before));
+  }
+}
+
+TEST_CASE("one device calls the module itself", "[dp][DP-35]") {
+  const auto net = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+  const auto plain = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+  const auto threads = num_threads_of_process();
+  tandem::DataParallel model(net, cpus(1));
+  const auto input = normal({4, 3}, 2);
+  CHECK(model(input).equal(plain->forward(input)));
+  CHECK(net->running_mean.equal(plain->running_mean));
+  CHECK(net->num_batches_tracked.item<int64_t>() == 1);
+  CHECK(num_threads_of_process() == threads);
+  CHECK(model->counters().copies == 0);
+  // No clone(): a module that cannot be cloned is fine.
+  const auto not_cloneable = std::make_shared<PlainModuleImpl>();
+  tandem::DataParallel alone(not_cloneable, cpus(1));
+  CHECK(alone(torch::ones({2, 3})).size(0) == 2);
+}
+
+TEST_CASE("module that cannot be cloned is refused by type", "[dp][DP-50]") {
+  const auto plain = refusal(std::make_shared<PlainModuleImpl>(), cpus(2));
+  CHECK(contains(plain, "PlainModuleImpl"));
+  CHECK(contains(plain, "replica_factory"));
+
+  const auto late = refusal(std::make_shared<RegistersLateImpl>(), cpus(2));
+  CHECK(contains(late, "RegistersLateImpl"));
+  CHECK(contains(late, "reset()"));
+
+  const auto child = refusal(std::make_shared<HoldsLateImpl>(), cpus(2));
+  CHECK(contains(child, "'child'"));
+  CHECK(contains(child, "RegistersLateImpl"));
+
+  const torch::nn::Sequential sequential(
+      torch::nn::Linear(3, 3),
+      PlainModule());
+  const auto inside = refusal(sequential.ptr(), cpus(2));
+  CHECK(contains(inside, "'1'"));
+  CHECK(contains(inside, "PlainModuleImpl"));
+}
+
+TEST_CASE("what clone() gets wrong silently is put right", "[dp]") {
+  // A plain child keeps the fresh weights that reset() gave it.
+  const auto net = make_net<PlainChildImpl>(1);
+  net->plain->linear->weight.set_requires_grad(false);
+  net->plain->linear->eval();
+  tandem::DataParallel model(net, cpus(2));
+  const auto replica = model->replica(1);
+  CHECK(replica->plain->linear->weight.equal(net->plain->linear->weight));
+  CHECK(replica->plain->scale.scalar_type() == at::kDouble);
+  CHECK_FALSE(replica->plain->linear->weight.requires_grad());
+  CHECK(replica->plain->linear->bias.requires_grad());
+  CHECK_FALSE(replica->plain->linear->is_training());
+  CHECK(replica->plain->is_training());
+  const auto input = normal({5, 3}, 2);
+  CHECK(is_close(model(input), net->forward(input)));
+}
+
+TEST_CASE("factory makes replicas of a module without clone()", "[dp]") {
+  const auto net = make_net<PlainModuleImpl>(1);
+  std::vector<at::Device> asked;
+  tandem::DataParallel model(net, made_by([&](at::Device device) {
+                               asked.push_back(device);
+                               return std::make_shared<PlainModuleImpl>();
+                             }));
+  CHECK(asked == std::vector<at::Device>{at::kCPU});
+  const auto input = normal({5, 3}, 2);
+  const auto output = model(input);
+  CHECK(is_close(output, net->forward(input)));
+  output.sum().backward();
+  CHECK(
+      is_close(net->linear->bias.grad(), torch::full({2}, 10.0, at::kDouble)));
+}
+
+TEST_CASE("replica that differs is refused by name", "[dp]") {
+  const auto net = make_net<PlainModuleImpl>(1);
+  const auto refused = [&](const tandem::ReplicaFactory& factory) {
+    return refusal(net, made_by(factory));
+  };
+  const auto null = refused([](at::Device) { return nullptr; });
+  CHECK(contains(null, "replica 1"));
+  CHECK(contains(null, "null"));
+
+  const auto shape =
+      refused([](at::Device) { return std::make_shared<PlainModuleImpl>(7); });
+  CHECK(contains(shape, "'linear.weight'"));
+  CHECK(contains(shape, "[2, 3]"));
+  CHECK(contains(shape, "[2, 7]"));
+
+  const auto type =
+      refused([](at::Device) { return torch::nn::Linear(3, 2).ptr(); });
+  CHECK(contains(type, "PlainModuleImpl"));
+  CHECK(contains(type, "LinearImpl"));
+
+  const auto extra = refused([](at::Device) {
+    const auto module = std::make_shared<PlainModuleImpl>();
+    module->register_parameter("extra", torch::ones({1}));
+    return module;
+  });
+  CHECK(contains(extra, "'extra'"));
+
+  net->register_buffer("more", torch::ones({1}));
+  const auto missing =
+      refused([](at::Device) { return std::make_shared<PlainModuleImpl>(); });
+  CHECK(contains(missing, "'more'"));
+}
+
+TEST_CASE("replica that shares modules or tensors is refused", "[dp]") {
+  const auto net = make_net<PlainModuleImpl>(1);
+  const auto itself = refusal(net, made_by([&](at::Device) { return net; }));
+  CHECK(contains(itself, "deep copy"));
+
+  const auto shared_child =
+      refusal(net, made_by([&](at::Device) {
+                return std::make_shared<PlainModuleImpl>(*net);
+              }));
+  CHECK(contains(shared_child, "'linear'"));
+
+  const auto shared_tensor =
+      refusal(net, made_by([&](at::Device) {
+                return std::make_shared<PlainModuleImpl>(3, net->scale);
+              }));
+  CHECK(contains(shared_tensor, "buffer 'scale'"));
+
+  const auto same_twice = std::make_shared<PlainModuleImpl>();
+  const auto twice = refusal(net, cpus(3).replica_factory([&](at::Device) {
+    return same_twice;
+  }));
+  CHECK(contains(twice, "replica 2"));
+}
+
+TEST_CASE("wrapping leaves the random generator alone", "[dp]") {
+  torch::manual_seed(5);
+  const auto net = std::make_shared<ConvLinearImpl>();
+  const auto state = at::detail::getDefaultCPUGenerator().get_state();
+  tandem::DataParallel model(net, cpus(3));
+  const auto threw = message_thrown_by([&] {
+    tandem::DataParallel(net, made_by([](at::Device) {
+                           return torch::nn::Linear(3, 2).ptr();
+                         }));
+  });
+  CHECK_FALSE(threw.empty());
+  CHECK(at::detail::getDefaultCPUGenerator().get_state().equal(state));
+}
+
+TEST_CASE("description names devices, sizes, buckets and policy", "[dp]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, cpus(2).bucket_cap_bytes(1));
+  const auto text = model->describe();
+  CHECK(contains(text, "2 replicas on cpu, cpu"));
+  CHECK(contains(text, "4 parameters"));
+  CHECK(contains(text, "4 bucket(s)"));
+  CHECK(contains(text, "every forward"));
+  CHECK(contains(text, "one thread"));
+  CHECK(
+      contains(tandem::DataParallel(net, cpus(1))->describe(), "no replicas"));
+  CHECK(model->strategy() == "dp");
+  CHECK(model->device() == at::kCPU);
+}
+
+TEST_CASE("threads end with the wrapper", "[dp][DP-52]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto threads = num_threads_of_process();
+  {
+    tandem::DataParallel model(net, cpus(4));
+    CHECK(num_threads_of_process() == threads + 3);
+  }
+  CHECK(num_threads_of_process() == threads);
+}
+
+TEST_CASE("nested wrapper trains like the bare module", "[dp][DP-37]") {
+  struct Outer : torch::nn::Module {
+    explicit Outer(std::shared_ptr<torch::nn::LinearImpl> linear)
+        : inner(std::move(linear), cpus(2)) {
+      register_module("inner", inner);
+    }
+    at::Tensor forward(const at::Tensor& input) {
+      return inner(input).tanh();
+    }
+    tandem::DataParallel<torch::nn::LinearImpl> inner;
+  };
+  const auto plain = make_net<torch::nn::LinearImpl>(1, 3, 2);
+  const auto linear = make_net<torch::nn::LinearImpl>(1, 3, 2);
+  const auto outer = std::make_shared<Outer>(linear);
+  tandem::DataParallel model(outer, made_by([](at::Device) {
+                               return std::make_shared<Outer>(
+                                   make_net<torch::nn::LinearImpl>(2, 3, 2));
+                             }));
+  const auto input = normal({7, 3}, 3);
+  torch::optim::SGD optimizer(linear->parameters(), 0.1);
+  torch::optim::SGD plain_optimizer(plain->parameters(), 0.1);
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    plain_optimizer.zero_grad();
+    const auto output = model(input);
+    const auto expected = plain->forward(input).tanh();
+    CHECK(is_close(output, expected));
+    output.sum().backward();
+    expected.sum().backward();
+    CHECK(are_close(grads_of(*linear), grads_of(*plain)));
+    optimizer.step();
+    plain_optimizer.step();
+  }
+}

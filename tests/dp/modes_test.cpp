@@ -1,0 +1,223 @@
+#include <ATen/autocast_mode.h>
+
+#include "nets.h"
+#include "tandem_catch.h"
+
+using namespace tandem::dp_test;
+
+namespace {
+
+struct NormDropoutImpl : torch::nn::Cloneable<NormDropoutImpl> {
+  NormDropoutImpl() {
+    reset();
+  }
+  void reset() override {
+    norm = register_module("norm", torch::nn::BatchNorm1d(3));
+    dropout = register_module("dropout", torch::nn::Dropout(0.5));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return dropout(norm(input));
+  }
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+};
+
+/// bfloat16 autocast on the CPU while it lives.
+class CpuAutocast {
+ public:
+  CpuAutocast()
+      : was_enabled_(at::autocast::is_autocast_enabled(at::kCPU)),
+        dtype_(at::autocast::get_autocast_dtype(at::kCPU)) {
+    at::autocast::increment_nesting();
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  }
+  ~CpuAutocast() {
+    at::autocast::set_autocast_enabled(at::kCPU, was_enabled_);
+    at::autocast::set_autocast_dtype(at::kCPU, dtype_);
+    if (at::autocast::decrement_nesting() == 0) {
+      at::autocast::clear_cache();
+    }
+  }
+
+ private:
+  bool was_enabled_;
+  at::ScalarType dtype_;
+};
+
+/// One row per chunk: what the running thread's state is.
+at::Tensor thread_modes(const at::Tensor& /*input*/) {
+  return torch::tensor({at::GradMode::is_enabled() ? 1 : 0,
+                        c10::InferenceMode::is_enabled() ? 1 : 0,
+                        at::autocast::is_autocast_enabled(at::kCPU) ? 1 : 0,
+                        at::get_num_threads()})
+      .unsqueeze(0);
+}
+
+} // namespace
+
+TEST_CASE("eval mode reaches replicas and leaves buffers", "[dp][DP-26]") {
+  const auto net = make_net<NormDropoutImpl>(1);
+  tandem::DataParallel model(net, cpus(3));
+  const auto input = normal({8, 3}, 2);
+  model(input); // in training mode: statistics and a graph exist
+  model->eval();
+  CHECK_FALSE(net->norm->is_training());
+  const auto mean = net->norm->running_mean.clone();
+  const auto batches = net->norm->num_batches_tracked.clone();
+  const auto output = model(input);
+  CHECK(is_close(output, net->forward(input)));
+  CHECK(net->norm->running_mean.equal(mean));
+  CHECK(net->norm->num_batches_tracked.equal(batches));
+  CHECK_FALSE(model->replica(2)->dropout->is_training());
+  model->train();
+  model(input);
+  CHECK(model->replica(2)->dropout->is_training());
+}
+
+TEST_CASE("a child's own training flag reaches replicas", "[dp][DP-26]") {
+  const auto net = make_net<NormDropoutImpl>(1);
+  tandem::DataParallel model(net, cpus(2));
+  net->norm->eval();
+  model(normal({4, 3}, 2));
+  CHECK_FALSE(model->replica(1)->norm->is_training());
+  CHECK(model->replica(1)->dropout->is_training());
+  CHECK(model->replica(1)->is_training());
+}
+
+TEST_CASE(
+    "BatchNorm's statistics are those of replica 0's rows",
+    "[dp][DP-26]") {
+  const auto net = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+  const auto plain = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+  tandem::DataParallel model(net, cpus(2));
+  for (uint64_t step = 0; step < 3; ++step) {
+    const auto input = normal({7, 3}, step);
+    model(input);
+    plain->forward(input.narrow(0, 0, 4));
+  }
+  CHECK(net->running_mean.equal(plain->running_mean));
+  CHECK(net->running_var.equal(plain->running_var));
+  CHECK(net->num_batches_tracked.item<int64_t>() == 3);
+}
+
+TEST_CASE("grad and inference mode are the caller's", "[dp][DP-28]") {
+  auto model = wrap_function(thread_modes, cpus(3));
+  const auto input = torch::zeros({3});
+  const auto modes_are = [&](int grad, int inference) {
+    const auto modes = model(input);
+    REQUIRE(modes.size(0) == 3);
+    CHECK(modes.select(1, 0).eq(grad).all().item<bool>());
+    CHECK(modes.select(1, 1).eq(inference).all().item<bool>());
+  };
+  modes_are(1, 0);
+  {
+    const torch::NoGradGuard no_grad;
+    modes_are(0, 0);
+  }
+  {
+    const c10::InferenceMode inference;
+    modes_are(0, 1);
+  }
+  modes_are(1, 0);
+}
+
+TEST_CASE("number of intra-op threads is the caller's", "[dp][DP-28]") {
+  auto model = wrap_function(thread_modes, cpus(2));
+  const int before = at::get_num_threads();
+  for (const int threads : {2, 1, 2}) {
+    at::set_num_threads(threads);
+    const auto modes = model(torch::zeros({2}));
+    CHECK(modes.select(1, 3).eq(threads).all().item<bool>());
+  }
+  at::set_num_threads(before);
+}
+
+TEST_CASE(
+    "inference mode between forward and backward is harmless",
+    "[dp][DP-28]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto plain = make_net<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = ConvLinearImpl::input(5, 2);
+  const auto loss = model(input).sin().sum();
+  {
+    const c10::InferenceMode inference;
+    const auto output = model(input);
+    CHECK(output.is_inference());
+    CHECK(is_close(output.clone(), plain->forward(input)));
+  }
+  loss.backward();
+  plain->forward(input).sin().sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+}
+
+TEST_CASE("wrapper made in inference mode trains outside it", "[dp][DP-28]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto plain = make_net<ConvLinearImpl>(1);
+  const auto input = ConvLinearImpl::input(5, 2);
+  std::optional<tandem::DataParallel<ConvLinearImpl>> model;
+  {
+    const c10::InferenceMode inference;
+    model.emplace(net, cpus(2));
+    (*model)(input);
+  }
+  (*model)(input).sin().sum().backward();
+  plain->forward(input).sin().sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+}
+
+TEST_CASE("autocast reaches replicas", "[dp][DP-29]") {
+  const auto net = make_net<torch::nn::LinearImpl>(1, 3, 2);
+  const auto plain = make_net<torch::nn::LinearImpl>(1, 3, 2);
+  net->to(at::kFloat);
+  plain->to(at::kFloat);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({5, 3}, 2).to(at::kFloat);
+  at::Tensor output;
+  at::Tensor expected;
+  {
+    const CpuAutocast autocast;
+    output = model(input);
+    expected = plain->forward(input);
+  }
+  CHECK(output.scalar_type() == at::kBFloat16);
+  CHECK(output.equal(expected));
+  output.sum().backward();
+  expected.sum().backward();
+  CHECK(net->weight.grad().scalar_type() == at::kFloat);
+  // Sums of bfloat16 chunks: 8 bits of mantissa.
+  CHECK(net->weight.grad().allclose(plain->weight.grad(), 1e-2, 1e-2));
+  CHECK(model(input).scalar_type() == at::kFloat);
+}
+
+TEST_CASE("autocast inside forward stays inside", "[dp][DP-30]") {
+  const auto multiply = [](const at::Tensor& input) {
+    const CpuAutocast autocast;
+    return input.mm(torch::ones({3, 2}));
+  };
+  auto model = wrap_function(multiply, cpus(2));
+  CHECK(model(torch::ones({4, 3})).scalar_type() == at::kBFloat16);
+  CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  auto modes = wrap_function(thread_modes, cpus(2));
+  CHECK(modes(torch::zeros({2})).select(1, 2).eq(0).all().item<bool>());
+}
+
+TEST_CASE("LSTM trains and infers like the plain one", "[dp][DP-38]") {
+  const auto options =
+      torch::nn::LSTMOptions(6, 8).batch_first(true).bidirectional(true);
+  const auto net = make_net<torch::nn::LSTMImpl>(1, options);
+  const auto plain = make_net<torch::nn::LSTMImpl>(1, options);
+  tandem::DataParallel model(net, cpus(2));
+  torch::optim::SGD optimizer(net->parameters(), 10);
+  torch::optim::SGD plain_optimizer(plain->parameters(), 10);
+  const auto input = normal({4, 3, 6}, 2);
+  std::get<0>(model(input)).sum().backward();
+  std::get<0>(plain->forward(input)).sum().backward();
+  optimizer.step();
+  plain_optimizer.step();
+  CHECK(are_close(net->parameters(), plain->parameters()));
+  const torch::NoGradGuard no_grad;
+  CHECK(
+      is_close(std::get<0>(model(input)), std::get<0>(plain->forward(input))));
+}

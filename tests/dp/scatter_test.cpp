@@ -1,0 +1,191 @@
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <tandem/core/errors.h>
+
+#include "nets.h"
+#include "scatter.h"
+#include "tandem_catch.h"
+
+using namespace tandem::dp_test;
+
+namespace {
+
+/// Doubles its input and keeps the number of rows of every call.
+struct RowCounter {
+  struct Log {
+    std::mutex mutex;
+    std::multiset<int64_t> rows;
+    std::set<std::thread::id> threads;
+  };
+
+  at::Tensor operator()(const at::Tensor& input) const {
+    const std::lock_guard lock(log->mutex);
+    log->rows.insert(input.size(0));
+    log->threads.insert(std::this_thread::get_id());
+    return input * 2;
+  }
+
+  std::shared_ptr<Log> log = std::make_shared<Log>();
+};
+
+} // namespace
+
+TEST_CASE("chunks follow the rule of at::chunk", "[dp][DP-02]") {
+  using tandem::detail::plan_chunks;
+  for (const int64_t rows : {1, 2, 3, 5, 7, 8, 16, 17}) {
+    for (const size_t devices : {1, 2, 3, 4, 7}) {
+      std::vector<int64_t> expected;
+      for (const auto& chunk :
+           torch::zeros({rows}).chunk(static_cast<int64_t>(devices))) {
+        expected.push_back(chunk.size(0));
+      }
+      INFO(rows << " rows, " << devices << " devices");
+      CHECK(plan_chunks(rows, devices) == expected);
+    }
+  }
+  CHECK(plan_chunks(5, 4) == std::vector<int64_t>{2, 2, 1});
+  CHECK(plan_chunks(0, 3) == std::vector<int64_t>{0});
+}
+
+TEST_CASE("even batch is halved, with gradients through it", "[dp][DP-01]") {
+  const RowCounter counter;
+  auto model = wrap_function(counter, cpus(2));
+  const auto input = torch::ones({10}, torch::kDouble).requires_grad_();
+  const auto output = model(input);
+  output.sum().backward();
+  CHECK(counter.log->rows == std::multiset<int64_t>{5, 5});
+  CHECK(counter.log->threads.size() == 2);
+  CHECK(output.equal(torch::full({10}, 2.0, torch::kDouble)));
+  CHECK(input.grad().equal(torch::full({10}, 2.0, torch::kDouble)));
+}
+
+TEST_CASE("uneven batch runs as few replicas as it has chunks", "[dp][DP-02]") {
+  const auto input = torch::arange(5, torch::kDouble);
+  const RowCounter two;
+  CHECK(wrap_function(two, cpus(2))(input).equal(input * 2));
+  CHECK(two.log->rows == std::multiset<int64_t>{2, 3});
+  const RowCounter four;
+  CHECK(wrap_function(four, cpus(4))(input).equal(input * 2));
+  CHECK(four.log->rows == std::multiset<int64_t>{1, 2, 2});
+  CHECK(four.log->threads.size() == 3);
+}
+
+TEST_CASE("one row runs on one replica alone", "[dp][DP-03]") {
+  for (const size_t devices : {2, 4}) {
+    const auto net = make_net<torch::nn::LinearImpl>(1, 10, 5);
+    const auto plain = make_net<torch::nn::LinearImpl>(1, 10, 5);
+    tandem::DataParallel model(net, cpus(devices));
+    const auto input = normal({1, 10}, 2);
+    const auto output = model(input);
+    CHECK(is_close(output, plain->forward(input)));
+    output.sum().backward();
+    plain->forward(input).sum().backward();
+    CHECK(are_close(grads_of(*net), grads_of(*plain)));
+  }
+}
+
+TEST_CASE("empty batch is one chunk and keeps its shape", "[dp]") {
+  const RowCounter counter;
+  auto model = wrap_function(counter, cpus(2));
+  const auto output = model(torch::zeros({0, 3}));
+  CHECK(output.sizes() == at::IntArrayRef{0, 3});
+  CHECK(counter.log->rows == std::multiset<int64_t>{0});
+}
+
+TEST_CASE("batch is cut along the option dim", "[dp][DP-12]") {
+  const auto widths = [](const at::Tensor& input) {
+    return torch::full_like(input, static_cast<double>(input.size(1)));
+  };
+  auto model = wrap_function(widths, cpus(2).dim(1));
+  const auto input = normal({3, 5, 2}, 1); // [T, B, F]
+  const auto output = model(input);
+  REQUIRE(output.sizes() == input.sizes());
+  CHECK(output.narrow(1, 0, 3).eq(3).all().item<bool>());
+  CHECK(output.narrow(1, 3, 2).eq(2).all().item<bool>());
+  CHECK(model->batch_dim() == 1);
+}
+
+TEST_CASE(
+    "recurrent net along dim 1 gives what it gives plain",
+    "[dp][DP-12]") {
+  const auto net = make_net<torch::nn::RNNImpl>(1, 2, 3);
+  const auto plain = make_net<torch::nn::RNNImpl>(1, 2, 3);
+  tandem::DataParallel model(net, cpus(2).dim(1));
+  const auto input = normal({3, 4, 2}, 5); // [T, B, F]
+  const auto [output, state] = model(input);
+  const auto [plain_output, plain_state] = plain->forward(input);
+  CHECK(is_close(output, plain_output));
+  CHECK(is_close(state, plain_state));
+}
+
+TEST_CASE(
+    "strided and integer inputs give what they give plain",
+    "[dp][DP-13]") {
+  const auto twice = [](const at::Tensor& input) { return input * 2; };
+  const auto transposed = normal({4, 6}, 1).t();
+  CHECK(wrap_function(twice, cpus(3))(transposed).equal(transposed * 2));
+
+  const auto net = make_net<torch::nn::EmbeddingImpl>(1, 10, 3);
+  const auto plain = make_net<torch::nn::EmbeddingImpl>(1, 10, 3);
+  tandem::DataParallel model(net, cpus(2));
+  const auto ids = torch::tensor({1, 9, 3, 3, 0}, torch::kInt64);
+  const auto output = model(ids);
+  CHECK(output.equal(plain->forward(ids)));
+  output.pow(2).sum().backward();
+  plain->forward(ids).pow(2).sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+}
+
+TEST_CASE("0-dim tensors go to all replicas and sum gradients", "[dp]") {
+  const auto scaled = [](const at::Tensor& input, const at::Tensor& scale) {
+    return input * scale;
+  };
+  auto model = wrap_function(scaled, cpus(3));
+  const auto input = torch::arange(7, torch::kDouble);
+  const auto scale = torch::tensor(3.0, torch::kDouble).requires_grad_();
+  const auto output = model(input, scale);
+  CHECK(output.equal(input * 3));
+  output.sum().backward();
+  CHECK(scale.grad().sizes().empty());
+  CHECK(scale.grad().item<double>() == 21);
+}
+
+TEST_CASE("change in place of a chunk stays in its replica", "[dp]") {
+  const auto in_place = [](at::Tensor input) { return input.mul_(2) * input; };
+  auto model = wrap_function(in_place, cpus(2));
+  const auto input = torch::arange(4, torch::kDouble);
+  const auto leaf = torch::arange(4, torch::kDouble).requires_grad_();
+  CHECK(model(input).equal(4 * input * input));
+  CHECK(input.equal(torch::arange(4, torch::kDouble)));
+  model(leaf * 1).sum().backward();
+  CHECK(leaf.grad().equal(8 * torch::arange(4, torch::kDouble)));
+}
+
+TEST_CASE("arguments with different numbers of chunks are refused", "[dp]") {
+  const auto add = [](const at::Tensor& a, const std::vector<at::Tensor>& b) {
+    return a + b.back();
+  };
+  auto model = wrap_function(add, cpus(2));
+  const std::vector<at::Tensor> second{
+      torch::ones({4, 2}),
+      torch::ones({1, 2})};
+  REQUIRE_THROWS_AS(model(torch::ones({4, 2}), second), tandem::ShapeError);
+  const auto message = message_thrown_by([&] {
+    model(torch::ones({4, 2}), second);
+  });
+  CHECK(contains(message, "[1][1]"));
+  CHECK(contains(message, "argument [0]"));
+  CHECK(contains(message, "4 rows"));
+  CHECK(contains(message, "1 rows"));
+}
+
+TEST_CASE("argument without the batch dimension is refused", "[dp]") {
+  const auto same = [](const at::Tensor& input) { return input; };
+  auto model = wrap_function(same, cpus(2).dim(1));
+  const auto message = message_thrown_by([&] { model(torch::ones({4})); });
+  CHECK(contains(message, "argument [0]"));
+  CHECK(contains(message, "2 dimensions"));
+  REQUIRE_THROWS_AS(model(torch::ones({4})), tandem::ShapeError);
+}

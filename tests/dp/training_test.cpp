@@ -1,0 +1,337 @@
+#include "nets.h"
+#include "tandem_catch.h"
+
+using namespace tandem::dp_test;
+
+namespace {
+
+/// Two layers, the second of which is never called.
+struct HalfUsedImpl : torch::nn::Cloneable<HalfUsedImpl> {
+  HalfUsedImpl() {
+    reset();
+  }
+  void reset() override {
+    used = register_module("used", torch::nn::Linear(3, 2));
+    unused = register_module("unused", torch::nn::Linear(3, 2));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return used(input);
+  }
+  torch::nn::Linear used{nullptr};
+  torch::nn::Linear unused{nullptr};
+};
+
+/// A second layer that only chunks of two rows use.
+struct SometimesImpl : torch::nn::Cloneable<SometimesImpl> {
+  SometimesImpl() {
+    reset();
+  }
+  void reset() override {
+    always = register_parameter("always", torch::ones({2}));
+    sometimes = register_parameter("sometimes", torch::ones({2}));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return input.size(0) == 2 ? input * always * sometimes : input * always;
+  }
+  at::Tensor always;
+  at::Tensor sometimes;
+};
+
+/// y = x·a + x·b, where b is a.
+struct TiedPairImpl : torch::nn::Cloneable<TiedPairImpl> {
+  TiedPairImpl() {
+    reset();
+  }
+  void reset() override {
+    a = register_parameter("a", torch::ones({3}));
+    b = register_parameter("b", a);
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return input * a + input * b;
+  }
+  at::Tensor a;
+  at::Tensor b;
+};
+
+/// Weights tied by the user, after reset(): a clone has two of them.
+struct TiedLateImpl : torch::nn::Cloneable<TiedLateImpl> {
+  TiedLateImpl() {
+    reset();
+  }
+  void reset() override {
+    a = register_parameter("a", torch::ones({3}));
+    b = register_parameter("b", torch::ones({3}));
+  }
+  void tie() {
+    b = a;
+    parameters_["b"] = a;
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return input * a + input * b;
+  }
+  at::Tensor a;
+  at::Tensor b;
+};
+
+/// x·b1 + b2, where the buffer b1 requires grad.
+struct BufferGradImpl : torch::nn::Cloneable<BufferGradImpl> {
+  BufferGradImpl() {
+    reset();
+  }
+  void reset() override {
+    b1 = register_buffer("b1", torch::ones({3}, torch::kDouble));
+    b1.requires_grad_();
+    b2 = register_buffer("b2", torch::ones({3}, torch::kDouble));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return input * b1 + b2;
+  }
+  at::Tensor b1;
+  at::Tensor b2;
+};
+
+template <typename M, typename Step>
+void train_beside_plain(
+    tandem::DataParallel<M>& model,
+    const std::shared_ptr<M>& plain,
+    const Step& loss_of) {
+  const auto options = torch::optim::SGDOptions(0.1).momentum(0.9);
+  torch::optim::SGD optimizer(model->parameters(), options);
+  torch::optim::SGD plain_optimizer(plain->parameters(), options);
+  for (uint64_t step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    plain_optimizer.zero_grad();
+    loss_of([&](const auto& x) { return model(x); }, step).backward();
+    loss_of([&](const auto& x) { return plain->forward(x); }, step).backward();
+    optimizer.step();
+    plain_optimizer.step();
+    INFO("step " << step);
+    CHECK(are_close(model->parameters(), plain->parameters()));
+  }
+}
+
+} // namespace
+
+TEST_CASE("three SGD steps end as on one device", "[dp][DP-20]") {
+  for (const size_t devices : {1, 2, 3, 4}) {
+    for (const int64_t bucket_cap_bytes : {1, 100, 25 << 20}) {
+      for (const int64_t rows : {16, 17}) {
+        INFO(devices << " devices, cap " << bucket_cap_bytes);
+        tandem::DataParallel model(
+            make_net<ConvLinearImpl>(1),
+            cpus(devices).bucket_cap_bytes(bucket_cap_bytes));
+        train_beside_plain(
+            model,
+            make_net<ConvLinearImpl>(1),
+            [&](auto forward, auto step) {
+              return -forward(ConvLinearImpl::input(rows, step)).mean();
+            });
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients land in the wrapped module and add up", "[dp][DP-21]") {
+  const auto net = make_net<torch::nn::LinearImpl>(1, 10, 5);
+  const auto plain = make_net<torch::nn::LinearImpl>(1, 10, 5);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({20, 10}, 2);
+  plain->forward(input).sum().backward();
+  model(input).sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+  model(input).sum().backward();
+  plain->forward(input).sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+}
+
+TEST_CASE(
+    "weights tied in reset() receive their gradient once",
+    "[dp][DP-39]") {
+  const auto net = make_net<TiedPairImpl>(1);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({5, 3}, 2);
+  const auto output = model(input);
+  CHECK(is_close(output, 2 * input));
+  output.sum().backward();
+  CHECK(is_close(net->a.grad(), 2 * input.sum(0)));
+  CHECK(model->replica(1)->a.is_same(model->replica(1)->b));
+}
+
+TEST_CASE(
+    "weights tied after reset() receive their gradient once",
+    "[dp][DP-39]") {
+  const auto net = make_net<TiedLateImpl>(1);
+  net->tie();
+  tandem::DataParallel model(net, cpus(3));
+  const auto input = normal({7, 3}, 2);
+  torch::optim::SGD optimizer({net->a}, 1.0);
+  model(input).sum().backward();
+  CHECK(is_close(net->a.grad(), 2 * input.sum(0)));
+  optimizer.step();
+  CHECK(is_close(model(input), 2 * input * net->a));
+}
+
+TEST_CASE("parameter that no replica uses keeps no gradient", "[dp][DP-43]") {
+  const auto net = make_net<HalfUsedImpl>(1);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({4, 3}, 2);
+  model(input).sum().backward();
+  CHECK_FALSE(net->unused->weight.grad().defined());
+  CHECK_FALSE(net->unused->bias.grad().defined());
+  CHECK(is_close(net->used->weight.grad()[1], input.sum(0)));
+}
+
+TEST_CASE("parameter that one replica uses has its gradient", "[dp][DP-43]") {
+  for (const int64_t rows : {5, 3}) {
+    // 5 rows: the second chunk has two; 3 rows: the first one has.
+    const auto net = make_net<SometimesImpl>(1);
+    tandem::DataParallel model(net, cpus(2));
+    const auto input = normal({rows, 2}, 2);
+    model(input).sum().backward();
+    const auto used = rows == 5 ? input.narrow(0, 3, 2) : input.narrow(0, 0, 2);
+    CHECK(is_close(net->sometimes.grad(), used.sum(0)));
+    CHECK(is_close(net->always.grad(), input.sum(0)));
+  }
+}
+
+TEST_CASE("gradient reaches a buffer that requires it", "[dp][DP-24]") {
+  const auto net = std::make_shared<BufferGradImpl>();
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({5, 3}, 2);
+  model(input).sum().backward();
+  CHECK(is_close(net->b1.grad(), input.sum(0)));
+  CHECK_FALSE(net->b2.grad().defined());
+}
+
+TEST_CASE("sparse gradients stay sparse", "[dp][DP-44]") {
+  const auto options = torch::nn::EmbeddingOptions(10, 5).sparse(true);
+  const auto net = make_net<torch::nn::EmbeddingImpl>(1, options);
+  const auto plain = make_net<torch::nn::EmbeddingImpl>(1, options);
+  tandem::DataParallel model(net, cpus(2));
+  const auto ids = torch::tensor({1, 2, 2, 7, 1}, torch::kInt64);
+  model(ids).pow(2).sum().backward();
+  plain->forward(ids).pow(2).sum().backward();
+  REQUIRE(net->weight.grad().is_sparse());
+  CHECK(is_close(
+      net->weight.grad().coalesce().to_dense(),
+      plain->weight.grad().coalesce().to_dense()));
+}
+
+TEST_CASE("float, half-width and double nets train alike", "[dp][DP-45]") {
+  struct Case {
+    at::ScalarType dtype;
+    double tolerance;
+  };
+  // Float: PyTorch's bound for DDP. BFloat16: 8 bits of mantissa.
+  for (const auto& [dtype, tolerance] :
+       {Case{at::kDouble, 1e-10},
+        Case{at::kFloat, 5e-5},
+        Case{at::kBFloat16, 1e-1}}) {
+    const auto net = make_net<torch::nn::LinearImpl>(1, 4, 3);
+    const auto plain = make_net<torch::nn::LinearImpl>(1, 4, 3);
+    net->to(dtype);
+    plain->to(dtype);
+    tandem::DataParallel model(net, cpus(2));
+    const auto input = normal({5, 4}, 2).to(dtype);
+    const auto output = model(input);
+    CHECK(output.scalar_type() == dtype);
+    output.pow(2).mean().backward();
+    plain->forward(input).pow(2).mean().backward();
+    INFO(c10::toString(dtype));
+    CHECK(net->weight.grad().scalar_type() == dtype);
+    CHECK(net->weight.grad()
+              .allclose(plain->weight.grad(), tolerance, tolerance));
+    CHECK(net->bias.grad().allclose(plain->bias.grad(), tolerance, tolerance));
+  }
+}
+
+TEST_CASE("parameters of several dtypes share one wrapper", "[dp][DP-45]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto plain = make_net<ConvLinearImpl>(1);
+  for (const auto& module : {net, plain}) {
+    module->conv->to(at::kFloat);
+  }
+  // The linear layer stays double, so the module converts between them.
+  const auto mixed = [](ConvLinearImpl& module, const at::Tensor& input) {
+    const auto hidden = module.conv(input.to(at::kFloat)).to(at::kDouble);
+    return module.linear(hidden.flatten(1));
+  };
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = ConvLinearImpl::input(5, 3);
+  // The replica itself shows what the wrapper keeps in it.
+  const auto replica = model->replica(1);
+  CHECK(replica->conv->weight.scalar_type() == at::kFloat);
+  CHECK(mixed(*replica, input).equal(mixed(*plain, input)));
+  mixed(*replica, input).sum().backward();
+  mixed(*plain, input).sum().backward();
+  CHECK(are_close(grads_of(*net), grads_of(*plain)));
+}
+
+TEST_CASE("channels_last weights keep their format", "[dp][DP-46]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto plain = make_net<ConvLinearImpl>(1);
+  net->conv->weight.set_data(
+      net->conv->weight.contiguous(at::MemoryFormat::ChannelsLast));
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = ConvLinearImpl::input(5, 2);
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    const auto output = model(input);
+    CHECK(is_close(output, plain->forward(input)));
+    output.pow(2).sum().backward();
+    plain->forward(input).pow(2).sum().backward();
+    CHECK(are_close(grads_of(*net), grads_of(*plain)));
+    CHECK(net->conv->weight.grad().strides() == net->conv->weight.strides());
+  }
+  CHECK(
+      model->replica(1)->conv->weight.strides() == net->conv->weight.strides());
+}
+
+TEST_CASE("mean_loss over uneven chunks is the mean of all rows", "[dp]") {
+  for (const size_t devices : {2, 3, 4}) {
+    for (const int64_t rows : {1, 5, 7}) {
+      const auto net = make_net<ConvLinearImpl>(1);
+      const auto plain = make_net<ConvLinearImpl>(1);
+      tandem::DataParallel model(net, cpus(devices));
+      const auto input = ConvLinearImpl::input(rows, 2);
+      const auto target = normal({rows, 2}, 3);
+      const auto per_row = [](const at::Tensor& y, const at::Tensor& t) {
+        return (y - t).pow(2).mean(1);
+      };
+      const auto loss = model->mean_loss(per_row, target, input);
+      const auto expected = per_row(plain->forward(input), target).mean();
+      CHECK(is_close(loss, expected));
+      loss.backward();
+      expected.backward();
+      CHECK(are_close(grads_of(*net), grads_of(*plain)));
+    }
+  }
+}
+
+TEST_CASE("mean_loss along dim 1 is the mean of all rows", "[dp][DP-12]") {
+  const auto net = make_net<torch::nn::LinearImpl>(1, 2, 2);
+  tandem::DataParallel model(net, cpus(2).dim(1));
+  const auto input = normal({3, 5, 2}, 2); // [T, B, F]
+  const auto sum = [](const at::Tensor& y, const at::Tensor& t) {
+    return (y - t).pow(2).sum();
+  };
+  const auto loss = model->mean_loss(sum, torch::zeros_like(input), input);
+  CHECK(is_close(loss, net->forward(input).pow(2).sum() / 5));
+}
+
+TEST_CASE("a thousand iterations leave no tensor behind", "[dp][DP-52]") {
+  const auto net = make_net<ConvLinearImpl>(1);
+  const auto input = ConvLinearImpl::input(4, 2);
+  std::weak_ptr<ConvLinearImpl> replica;
+  std::weak_ptr<torch::nn::Module> base = net;
+  {
+    tandem::DataParallel model(net, cpus(2));
+    replica = model->replica(1);
+    const auto holders = net->conv->weight.use_count();
+    for (int iteration = 0; iteration < 1000; ++iteration) {
+      model(input).sum().backward();
+    }
+    CHECK(net->conv->weight.use_count() == holders);
+  }
+  CHECK(replica.expired());
+  CHECK(base.use_count() == 1);
+}
