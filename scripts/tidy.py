@@ -2,9 +2,11 @@
 
     tidy.py BUILD_FOLDER JOBS
 
-A public header is checked through the unit that CMake makes for it alone
-(VERIFY_INTERFACE_HEADER_SETS). Files that the compile database doesn't know,
-private headers and a test's data say, are left to the units that read them.
+For a public header CMake makes a unit that reads it alone
+(VERIFY_INTERFACE_HEADER_SETS). Where a source file of the same stem reads the
+header too, clang-tidy is left to that one, and the unit is only compiled. Files
+that the compile database doesn't know, private headers say, are left to the
+units that read them.
 """
 
 import concurrent.futures
@@ -40,18 +42,23 @@ def find_entry(name, entries):
     return entries.get(public[0]) if public else None
 
 
-def key_of(entry):
-    """A digest of everything of ours that the outcome depends on."""
+def compiler_words(entry):
+    """The compiler and its flags, without launcher and output."""
     words = shlex.split(entry["command"])
-    compiler = next(i for i, word in enumerate(words) if word.endswith("c++"))
-    words = words[compiler:]
+    start = next(i for i, word in enumerate(words) if word.endswith("c++"))
+    return words[start : words.index("-o")]
+
+
+def key_of(entry, tool):
+    """A digest of everything of ours that the outcome depends on."""
+    words = compiler_words(entry)
     listing = subprocess.run(
-        [*words[: words.index("-o")], "-MM", entry["file"]],
+        [*words, "-MM", entry["file"]],
         cwd=entry["directory"],
         capture_output=True,
         text=True,
     ).stdout
-    digest = hashlib.sha256(shlex.join(words).encode())
+    digest = hashlib.sha256(shlex.join([tool, *words]).encode())
     digest.update(pathlib.Path(".clang-tidy").read_bytes())
     base = pathlib.Path(entry["directory"])
     for name in shlex.split(listing.replace("\\\n", " "))[1:]:
@@ -59,16 +66,19 @@ def key_of(entry):
     return digest.hexdigest() if listing else None
 
 
-def check(name, entry, build):
-    """Returns the findings in one file, empty if there are none."""
-    key = key_of(entry)
+def check(entry, build, only_compile):
+    """Returns the findings in one unit, empty if there are none."""
+    tool = "compile" if only_compile else TOOL
+    key = key_of(entry, tool)
     stamp = build / "tidy" / (key or "none")
     if key and stamp.exists():
         return ""
+    if only_compile:
+        command = [*compiler_words(entry), "-fsyntax-only", entry["file"]]
+    else:
+        command = [TOOL, "--quiet", "-p", str(build), entry["file"]]
     run = subprocess.run(
-        [TOOL, "--quiet", "-p", str(build), entry["file"]],
-        capture_output=True,
-        text=True,
+        command, cwd=entry["directory"], capture_output=True, text=True
     )
     if run.returncode == 0:
         if key:
@@ -76,6 +86,11 @@ def check(name, entry, build):
             stamp.touch()
         return ""
     return run.stdout or run.stderr
+
+
+def is_covered(name, stems):
+    path = pathlib.Path(name)
+    return path.suffix == ".h" and path.stem in stems
 
 
 def main():
@@ -86,10 +101,11 @@ def main():
         entry = find_entry(name, entries)
         if entry:
             units[entry["file"]] = (name, entry)
+    stems = {pathlib.Path(name).stem for name in entries if name.endswith(".cpp")}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         runs = {
-            pool.submit(check, name, entry, build): name
+            pool.submit(check, entry, build, is_covered(name, stems)): name
             for name, entry in units.values()
         }
         for run in concurrent.futures.as_completed(runs):
