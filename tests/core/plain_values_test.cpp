@@ -67,7 +67,9 @@ TEST_CASE("flat view keeps dense strides and may be detached", "[core]") {
   CHECK(tandem::view_into_flat(flat, 0, gaps).is_contiguous());
 }
 
-TEST_CASE("named tensors list a tied weight once, by its first name", "[core]") {
+TEST_CASE(
+    "named tensors list a tied weight once, by its first name",
+    "[core]") {
   struct Tied : torch::nn::Module {
     Tied() {
       auto weight = register_parameter("a", torch::ones({2, 2}));

@@ -84,7 +84,8 @@ TEST_CASE("single device passes references and arrays as they came", "[core]") {
 TEST_CASE("single device moves inputs to its device", "[core]") {
   auto net = std::make_shared<torch::nn::IdentityImpl>();
   tandem::SingleDevice model(
-      net, tandem::SingleDeviceOptions().device(at::Device(at::kMeta)));
+      net,
+      tandem::SingleDeviceOptions().device(at::Device(at::kMeta)));
   CHECK(model(torch::ones({2})).device() == at::Device(at::kMeta));
 }
 

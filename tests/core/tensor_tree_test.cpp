@@ -76,7 +76,9 @@ TEST_CASE("tensor tree names where each tensor sits", "[core]") {
   CHECK(
       paths_of(tree) ==
       std::vector<std::string>{
-          "[0]", "[1][\"logits\"][0]", "[1][\"logits\"][1]"});
+          "[0]",
+          "[1][\"logits\"][0]",
+          "[1][\"logits\"][1]"});
   CHECK(paths_of(number(1)) == std::vector<std::string>{""});
 }
 
@@ -85,7 +87,9 @@ TEST_CASE("tensor tree walks a declared aggregate by field", "[core]") {
   CHECK(
       entries_of(sample) ==
       std::vector<std::string>{
-          "[\"image\"] tensor", "[\"mask\"][0] tensor", "[\"mode\"] value"});
+          "[\"image\"] tensor",
+          "[\"mask\"][0] tensor",
+          "[\"mode\"] value"});
 }
 
 TEST_CASE("tensor tree tells empties apart from present parts", "[core]") {
@@ -115,9 +119,12 @@ TEST_CASE("tensor tree takes types declared plain and vector<bool>", "[core]") {
   CHECK(entries_of(tree).size() == 4);
 }
 
-TEST_CASE("replacer writes tensors back in the order they were read", "[core]") {
+TEST_CASE(
+    "replacer writes tensors back in the order they were read",
+    "[core]") {
   std::pair<std::vector<at::Tensor>, tree_test::Sample> tree{
-      {number(1), number(2)}, {number(3), number(4), {}}};
+      {number(1), number(2)},
+      {number(3), number(4), {}}};
   auto tensors = tensors_in(tree);
   for (auto& tensor : tensors) {
     tensor = tensor * 10;

@@ -84,14 +84,16 @@ TEST_CASE("replica error carries every failure and nests the first", "[core]") {
       std::rethrow_exception(first);
     } catch (...) {
       throw tandem::ReplicaError(
-          {{1, at::Device(at::kCPU), first}, {3, at::Device(at::kMeta), second}});
+          {{1, at::Device(at::kCPU), first},
+           {3, at::Device(at::kMeta), second}});
     }
   } catch (const c10::Error& error) {
     const std::string text = error.what();
     CHECK_THAT(text, Catch::Matchers::Contains("replica 1 on cpu"));
     CHECK_THAT(text, Catch::Matchers::Contains("first failure"));
     CHECK_THAT(text, Catch::Matchers::Contains("replica 3 on meta"));
-    const auto* replica_error = dynamic_cast<const tandem::ReplicaError*>(&error);
+    const auto* replica_error =
+        dynamic_cast<const tandem::ReplicaError*>(&error);
     REQUIRE(replica_error != nullptr);
     CHECK(replica_error->failures().size() == 2);
     CHECK_THROWS_AS(replica_error->rethrow_nested(), std::out_of_range);

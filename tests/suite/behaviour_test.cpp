@@ -10,8 +10,6 @@ using namespace tandem::suite;
 
 namespace {
 
-constexpr int64_t kRows = 12;
-
 /// Throws when its input holds a negative number.
 struct PickyImpl : torch::nn::Cloneable<PickyImpl> {
   PickyImpl() {
@@ -50,8 +48,7 @@ void check_checkpoint_between(const Wrapping& from, const Wrapping& to) {
     const auto net = make_seeded<M>();
     const auto model = worker.wrap(net);
     std::ostringstream stream;
-    torch::save(
-        std::static_pointer_cast<torch::nn::Module>(model), stream);
+    torch::save(std::static_pointer_cast<torch::nn::Module>(model), stream);
     const auto bytes = stream.str();
     return std::vector<at::Tensor>{
         torch::tensor(std::vector<uint8_t>(bytes.begin(), bytes.end()))};
@@ -149,7 +146,9 @@ TEST_CASE("a forward that throws leaves the wrapper usable", "[suite][DP-31]") {
   }
 }
 
-TEST_CASE("a checkpoint does not tell which wrapper wrote it", "[suite][DP-47]") {
+TEST_CASE(
+    "a checkpoint does not tell which wrapper wrote it",
+    "[suite][DP-47]") {
   for (const auto& from : wrappings()) {
     for (const auto& to : {wrappings().front(), wrappings().back()}) {
       check_checkpoint_between<ConvNetImpl>(from, to);

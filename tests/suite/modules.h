@@ -67,9 +67,9 @@ struct RecurrentImpl : torch::nn::Cloneable<RecurrentImpl> {
   void reset() override {
     lstm = register_module(
         "lstm",
-        torch::nn::LSTM(torch::nn::LSTMOptions(3, 4)
-                            .batch_first(true)
-                            .bidirectional(true)));
+        torch::nn::LSTM(
+            torch::nn::LSTMOptions(3, 4).batch_first(true).bidirectional(
+                true)));
     linear = register_module("linear", torch::nn::Linear(8, 2));
   }
   at::Tensor forward(const at::Tensor& input) {

@@ -12,21 +12,24 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
 OptimizerMaker sgd_with_momentum() {
   return [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::SGD>(
-        std::move(parameters), torch::optim::SGDOptions(0.1).momentum(0.9));
+        std::move(parameters),
+        torch::optim::SGDOptions(0.1).momentum(0.9));
   };
 }
 
 OptimizerMaker adam() {
   return [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::Adam>(
-        std::move(parameters), torch::optim::AdamOptions(0.01));
+        std::move(parameters),
+        torch::optim::AdamOptions(0.01));
   };
 }
 
 OptimizerMaker adamw() {
   return [](std::vector<at::Tensor> parameters) {
     return std::make_unique<torch::optim::AdamW>(
-        std::move(parameters), torch::optim::AdamWOptions(0.01));
+        std::move(parameters),
+        torch::optim::AdamWOptions(0.01));
   };
 }
 

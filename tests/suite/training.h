@@ -9,6 +9,9 @@
 
 namespace tandem::suite {
 
+/// Rows of a global batch: 1, 2 and 3 processes get equal parts.
+inline constexpr int64_t kRows = 12;
+
 /// A new module with values that depend on the seed alone.
 template <typename M>
 std::shared_ptr<M> make_seeded(at::ScalarType dtype = at::kDouble) {
@@ -40,7 +43,8 @@ at::Tensor loss_of(
     const Worker& worker,
     const Batch& batch) {
   return torch::mse_loss(
-      model->forward(worker.share(batch.input)), worker.share(batch.target));
+      model->forward(worker.share(batch.input)),
+      worker.share(batch.target));
 }
 
 /// Trains `M` for `num_steps` on global batches of `rows`; its state after.

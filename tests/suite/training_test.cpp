@@ -6,9 +6,6 @@
 
 using namespace tandem::suite;
 
-// 12 rows: divisible by 1, 2 and 3, so that processes get equal parts.
-constexpr int64_t kRows = 12;
-
 TEMPLATE_TEST_CASE(
     "wrapper trains like one device",
     "[suite][DP-20][DP-21][DDP-01][DDP-17][DDP-18][DDP-80][DP-39]",
@@ -21,7 +18,8 @@ TEMPLATE_TEST_CASE(
     OddShapesImpl) {
   for (const auto& wrapping : wrappings()) {
     check_equals_plain(
-        wrapping, train<TestType>(kRows, 3, sgd_with_momentum()));
+        wrapping,
+        train<TestType>(kRows, 3, sgd_with_momentum()));
   }
 }
 
@@ -36,7 +34,8 @@ TEST_CASE("wrapper trains in float and bfloat16", "[suite][DP-45]") {
   for (const auto& wrapping : wrappings()) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
       check_equals_plain(
-          wrapping, train<MlpImpl>(kRows, 2, sgd_with_momentum(), dtype));
+          wrapping,
+          train<MlpImpl>(kRows, 2, sgd_with_momentum(), dtype));
     }
   }
 }
@@ -128,8 +127,7 @@ TEST_CASE("clipping sees the averaged gradient", "[suite][DDP-73]") {
 }
 
 TEST_CASE("every process ends with the same bits", "[suite][DDP-94]") {
-  const auto body =
-      train<MlpImpl>(kRows, 5, sgd_with_momentum(), at::kFloat);
+  const auto body = train<MlpImpl>(kRows, 5, sgd_with_momentum(), at::kFloat);
   for (const auto& wrapping : wrappings()) {
     const auto first = run(wrapping, body);
     const auto again = run(wrapping, body);

@@ -17,20 +17,37 @@ std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping) {
   return stream << wrapping.name;
 }
 
+namespace {
+
+/// The worker of one rank; with several ranks on CUDA, each has its own device.
+Worker rank_worker(const Wrapping& wrapping, int64_t rank) {
+  Worker worker{
+      rank,
+      wrapping.num_processes,
+      wrapping.device,
+      wrapping.options};
+  if (wrapping.device.is_cuda() && wrapping.num_processes > 1) {
+    worker.device = at::Device(at::kCUDA, static_cast<int8_t>(rank));
+    worker.options->ddp(DistributedDataParallelOptions(wrapping.options.ddp())
+                            .device(worker.device));
+  }
+  return worker;
+}
+
+} // namespace
+
 std::vector<std::vector<at::Tensor>> run(
     const Wrapping& wrapping,
     const Body& body) {
   if (wrapping.options.strategy() != Strategy::kDDP) {
     return {body({0, 1, wrapping.device, wrapping.options})};
   }
-  std::vector<std::vector<at::Tensor>> results(wrapping.num_processes);
-  testing::run_ranks(
-      wrapping.num_processes, [&](testing::RankContext& context) {
-        const auto rank = context.rank();
-        results[rank] = body(
-            {rank, wrapping.num_processes, wrapping.device, wrapping.options});
-      });
-  return results;
+  return testing::run_ranks(
+      wrapping.num_processes,
+      [&](testing::RankContext& context) {
+        return body(rank_worker(wrapping, context.rank()));
+      },
+      testing::RunRanksOptions().device(wrapping.device));
 }
 
 Tolerance tolerance_for(at::ScalarType dtype) {
