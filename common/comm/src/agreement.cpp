@@ -1,5 +1,7 @@
 #include <tandem/comm/agreement.h>
 
+#include <algorithm>
+
 #include <c10/util/hash.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -15,94 +17,85 @@ namespace tandem::comm {
 
 namespace {
 
-/// One agreement, seen from one rank. Keys: a digest per rank, `failed` set by
-/// ranks whose own checks failed, the full statements of rank 0 and of the
-/// first rank that differs.
+/// One agreement, seen from one rank. In the store: a digest per rank, a key
+/// set by ranks whose own checks failed, the whole statements of rank 0 and of
+/// the first rank that differs.
 class Agreement {
  public:
   Agreement(ProcessGroup& group, const std::string& who)
-      : group_(group),
-        store_(*group.store()),
+      : store_(*group.store()),
+        rank_(group.rank()),
+        everyone_(all_ranks(group.size())),
+        limit_(group.startup_timeout()),
         tag_(rank_tag(who, group.rank(), group.size())),
-        prefix_(fmt::format("agreement/{}", group.next_sequence())) {}
+        name_(fmt::format("agreement/{}", group.next_sequence())) {}
 
   void compare(const std::vector<Statement>& statements) {
     const auto text = format_statements(statements);
-    store_.set(mark_key(digests(), group_.rank()), c10::sha1(text).str());
-    await_all(digests(), all_ranks(group_.size()));
-    if (const auto differing = first_differing_rank()) {
+    StoreMeeting digests(store_, name_ + "/digest", everyone_);
+    digests.arrive(rank_, c10::sha1(text).str());
+    await(digests);
+    if (const auto differing = first_differing(digests.values())) {
       throw_disagreement(text, *differing);
     }
   }
 
   void report_failure(const std::string& message) {
     store_.set(
-        failed(),
-        fmt::format("{} failed: {}", list_ranks({group_.rank()}), message));
-    leave(all_ranks(group_.size()));
+        failed_key(),
+        fmt::format("{} failed: {}", list_ranks({rank_}), message));
+    leave(everyone_);
   }
 
  private:
-  std::string digests() const {
-    return prefix_ + "/digest";
-  }
-  std::string statements_key() const {
-    return prefix_ + "/statements";
-  }
-  std::string failed() const {
-    return prefix_ + "/failed";
+  std::string failed_key() const {
+    return name_ + "/failed";
   }
 
   void leave(const std::vector<int64_t>& present) {
-    leave_meeting(store_, prefix_, group_.rank(), present);
+    leave_in_order(store_, name_, rank_, present);
   }
 
-  void await_all(const std::string& name, const std::vector<int64_t>& ranks) {
-    const auto limit = group_.startup_timeout();
-    const auto meeting = await_marks(store_, name, ranks, limit, failed());
-    const auto everyone = all_ranks(group_.size());
-    if (meeting.alarm) {
-      leave(everyone);
-      throw PeerError(fmt::format("{} {}", tag_, *meeting.alarm));
+  void await(StoreMeeting& meeting) {
+    const auto outcome = meeting.await(limit_, failed_key());
+    if (outcome.alarm) {
+      leave(everyone_);
+      throw PeerError(fmt::format("{} {}", tag_, *outcome.alarm));
     }
-    if (!meeting.missing.empty()) {
-      leave(ranks_without(everyone, meeting.missing));
+    if (!outcome.missing.empty()) {
+      leave(ranks_without(everyone_, outcome.missing));
       throw TimeoutError(fmt::format(
           "{} agreement: expected every rank's answer within {}, got none from "
           "{}. See what they printed last",
           tag_,
-          format_limit(limit),
-          list_ranks(meeting.missing)));
+          format_limit(limit_),
+          list_ranks(outcome.missing)));
     }
   }
 
-  std::optional<int64_t> first_differing_rank() {
-    std::vector<std::string> keys;
-    for (const auto rank : all_ranks(group_.size())) {
-      keys.push_back(mark_key(digests(), rank));
-    }
-    const auto all = store_.multiGet(keys);
-    for (size_t rank = 1; rank < all.size(); ++rank) {
-      if (all[rank] != all[0]) {
-        return static_cast<int64_t>(rank);
-      }
-    }
-    return std::nullopt;
+  static std::optional<int64_t> first_differing(
+      const std::vector<std::string>& digests) {
+    const auto found =
+        std::find_if(digests.begin(), digests.end(), [&](const auto& digest) {
+          return digest != digests.front();
+        });
+    return found == digests.end()
+        ? std::nullopt
+        : std::make_optional<int64_t>(found - digests.begin());
   }
 
   [[noreturn]] void throw_disagreement(
       const std::string& own_text,
       int64_t differing) {
-    if (group_.rank() == 0 || group_.rank() == differing) {
-      store_.set(mark_key(statements_key(), group_.rank()), own_text);
+    StoreMeeting texts(store_, name_ + "/statements", {0, differing});
+    if (rank_ == 0 || rank_ == differing) {
+      texts.arrive(rank_, own_text);
     }
-    await_all(statements_key(), {0, differing});
-    const auto read = [&](int64_t rank) {
-      return parse_statements(
-          store_.get_to_str(mark_key(statements_key(), rank)));
-    };
-    const auto difference = first_difference(read(0), read(differing));
-    leave(all_ranks(group_.size()));
+    await(texts);
+    const auto difference = first_difference(
+        parse_statements(texts.value_of(0)),
+        parse_statements(texts.value_of(differing)));
+    leave(everyone_);
     throw ConfigError(describe(difference.value(), differing));
   }
 
@@ -133,10 +126,12 @@ class Agreement {
         differing);
   }
 
-  ProcessGroup& group_;
   c10d::Store& store_;
+  int64_t rank_;
+  std::vector<int64_t> everyone_;
+  std::chrono::milliseconds limit_;
   std::string tag_;
-  std::string prefix_;
+  std::string name_;
 };
 
 } // namespace

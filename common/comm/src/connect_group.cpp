@@ -39,22 +39,21 @@ c10::intrusive_ptr<c10d::Store> next_group_store(
     return c10::make_intrusive<c10d::HashStore>();
   }
   const auto number =
-      request.store->add(mark_key("tandem/groups", request.rank), 1);
+      request.store->add(fmt::format("tandem/groups/{}", request.rank), 1);
   return c10::make_intrusive<c10d::PrefixStore>(
       fmt::format("tandem/group/{}", number),
       request.store);
 }
 
 void meet_all_ranks(c10d::Store& store, const BackendRequest& request) {
-  const std::string name = "arrived";
-  store.set(mark_key(name, request.rank), "1");
   const auto ranks = all_ranks(request.size);
-  const auto missing =
-      await_marks(store, name, ranks, request.startup_timeout).missing;
+  StoreMeeting meeting(store, "arrived", ranks);
+  meeting.arrive(request.rank);
+  const auto missing = meeting.await(request.startup_timeout).missing;
   if (missing.empty()) {
     return;
   }
-  leave_meeting(store, name, request.rank, ranks_without(ranks, missing));
+  leave_in_order(store, "arrived", request.rank, ranks_without(ranks, missing));
   throw TimeoutError(fmt::format(
       "{} start-up: expected {} ranks within {}, got no sign of {}. See what "
       "they printed last, or raise startup_timeout",

@@ -30,9 +30,7 @@ ProcessGroup::ProcessGroup(
 }
 
 ProcessGroup::~ProcessGroup() {
-  if (state_->failure.empty() && state_->in_flight.any()) {
-    state_->abort();
-  }
+  state_->close();
 }
 
 int64_t ProcessGroup::rank() const {

@@ -45,13 +45,33 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroup::State::backend(
       c10::DeviceTypeName(type, true)));
 }
 
+void ProcessGroup::State::abort_backend(at::DeviceType type) {
+  group->getBackend(type)->abort();
+}
+
 void ProcessGroup::State::abort() noexcept {
   try {
     for (const auto& served : group->getDeviceTypes()) {
-      group->getBackend(served.type())->abort();
+      abort_backend(served.type());
     }
   } catch (const std::exception& error) {
     TORCH_WARN(tag(), " abort failed: ", first_line(error.what()));
+  }
+}
+
+void ProcessGroup::State::close() noexcept {
+  if (!failure.empty()) {
+    return; // `fail` has aborted everything
+  }
+  try {
+    if (in_flight.any()) {
+      abort();
+    } else if (device.is_cuda()) {
+      // NCCL's own destructor would do the same, but with a warning.
+      abort_backend(at::kCUDA);
+    }
+  } catch (const std::exception& error) {
+    TORCH_WARN(tag(), " close failed: ", first_line(error.what()));
   }
 }
 
@@ -94,7 +114,7 @@ void ProcessGroup::State::await_completion(
       fail(what, "timed out after " + format_limit(timeout));
     }
     if (now > next_look) {
-      if (size > 1 && roll_call_began(*store)) {
+      if (size > 1 && RollCall(*store, rank, size).began()) {
         fail(what, "another rank reported a failure");
       }
       next_look = now + kAlarmInterval;
@@ -114,14 +134,15 @@ void ProcessGroup::State::fail(
     const std::string& what,
     const std::string& cause) {
   check_usable(what);
-  RollCall roll_call;
+  RollCallResult result;
   if (size > 1) {
-    answer_roll_call(*store, rank, is_timeout(cause));
+    RollCall roll_call(*store, rank, size);
+    roll_call.answer(is_timeout(cause));
     abort();
-    roll_call = take_roll_call(*store, rank, size);
+    result = roll_call.take();
   }
-  failure = describe_failure(what, first_sentence(cause), roll_call);
-  if (roll_call.timed_out || is_timeout(cause)) {
+  failure = describe_failure(what, first_sentence(cause), result);
+  if (result.timed_out || is_timeout(cause)) {
     throw TimeoutError(failure);
   }
   throw PeerError(failure);
@@ -130,7 +151,7 @@ void ProcessGroup::State::fail(
 std::string ProcessGroup::State::describe_failure(
     const std::string& what,
     const std::string& cause,
-    const RollCall& roll_call) const {
+    const RollCallResult& roll_call) const {
   const auto begin = fmt::format(
       "{} {}: expected all ranks to take part within {}, got ",
       tag(),

@@ -33,6 +33,8 @@ struct ProcessGroup::State {
   c10::intrusive_ptr<c10d::Backend> backend(at::DeviceType type) const;
   /// Fails what is in flight. **Throws** nothing.
   void abort() noexcept;
+  /// What the destructor does. **Throws** nothing.
+  void close() noexcept;
 
   /// Has the backend for `type` start a collective that errors call `what`.
   WorkPtr start(
@@ -45,11 +47,12 @@ struct ProcessGroup::State {
   [[noreturn]] void fail(const std::string& what, const std::string& cause);
 
  private:
+  void abort_backend(at::DeviceType type);
   void check_usable(const std::string& what) const;
   std::string describe_failure(
       const std::string& what,
       const std::string& cause,
-      const RollCall& roll_call) const;
+      const RollCallResult& roll_call) const;
 };
 
 } // namespace tandem::comm

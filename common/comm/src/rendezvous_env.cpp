@@ -13,7 +13,7 @@ namespace tandem::comm {
 
 namespace {
 
-constexpr int64_t kMaxRanks = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxPort = std::numeric_limits<uint16_t>::max();
 
 bool is_control(unsigned char c) {
@@ -105,12 +105,12 @@ void read_ranks(const VariableReader& reader, RendezvousEnv& env) {
   env.world_size = reader.number(
       "WORLD_SIZE",
       1,
-      kMaxRanks,
+      kMaxCount,
       "the number of ranks, decimal digits from 1 to 2147483647");
   env.rank = reader.number(
       "RANK",
       0,
-      kMaxRanks,
+      kMaxCount,
       "this process's rank, decimal digits from 0 to WORLD_SIZE - 1");
   if (env.rank >= env.world_size) {
     reader.reject(
@@ -134,7 +134,7 @@ void read_store(const VariableReader& reader, RendezvousEnv& env) {
     env.restart_count = reader.number(
         "TORCHELASTIC_RESTART_COUNT",
         0,
-        kMaxRanks,
+        kMaxCount,
         "the number of restarts, decimal digits from 0 to 2147483647");
   }
   const bool hosts_store = env.rank == 0 && !env.agent_store;
@@ -171,7 +171,7 @@ void read_local_ranks(const VariableReader& reader, RendezvousEnv& env) {
   env.local_rank = reader.number(
       "LOCAL_RANK",
       0,
-      kMaxRanks,
+      kMaxCount,
       "this process's rank on its host, decimal digits from 0 to "
       "LOCAL_WORLD_SIZE - 1");
   if (env.local_rank >= env.local_world_size) {

@@ -13,42 +13,37 @@ constexpr const char* kTimedOut = "timed out";
 
 } // namespace
 
-void answer_roll_call(
-    c10d::Store& store,
-    int64_t rank,
-    bool timed_out) noexcept {
+RollCall::RollCall(c10d::Store& store, int64_t rank, int64_t size)
+    : store_(store), rank_(rank), ranks_(all_ranks(size)) {}
+
+void RollCall::answer(bool timed_out) noexcept {
   try {
-    store.set(mark_key(kMeetingName, rank), timed_out ? kTimedOut : "failed");
-    store.set(kBeganKey, "1");
+    StoreMeeting(store_, kMeetingName, ranks_)
+        .arrive(rank_, timed_out ? kTimedOut : "failed");
+    store_.set(kBeganKey, "1");
   } catch (const std::exception&) {
-    // take_roll_call finds the store lost and says so.
-    return;
+    return; // `take` finds the store lost and says so
   }
 }
 
-bool roll_call_began(c10d::Store& store) noexcept {
+bool RollCall::began() noexcept {
   try {
-    return store.check({kBeganKey});
+    return store_.check({kBeganKey});
   } catch (const std::exception&) {
     return true;
   }
 }
 
-RollCall take_roll_call(
-    c10d::Store& store,
-    int64_t rank,
-    int64_t size) noexcept {
-  RollCall result;
+RollCallResult RollCall::take() noexcept {
+  RollCallResult result;
   try {
-    result.missing =
-        await_marks(store, kMeetingName, all_ranks(size), kRollCallLimit)
-            .missing;
-    const auto present = ranks_without(all_ranks(size), result.missing);
-    for (const auto peer : present) {
-      result.timed_out |=
-          store.get_to_str(mark_key(kMeetingName, peer)) == kTimedOut;
+    StoreMeeting meeting(store_, kMeetingName, ranks_);
+    result.missing = meeting.await(kRollCallLimit).missing;
+    const auto present = ranks_without(ranks_, result.missing);
+    for (const auto rank : present) {
+      result.timed_out |= meeting.value_of(rank) == kTimedOut;
     }
-    leave_meeting(store, kMeetingName, rank, present);
+    leave_in_order(store_, kMeetingName, rank_, present);
   } catch (const std::exception&) {
     result.store_lost = true;
   }

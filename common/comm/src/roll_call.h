@@ -13,7 +13,10 @@ namespace tandem::comm {
 /// aborts what it has in flight (which makes the peers' collectives fail too)
 /// and waits a moment for the marks of the others. A rank without a mark has
 /// died, hangs, or never came to the collective.
-struct RollCall {
+///
+/// Lives in the store of a group and is taken once: after it the group is of no
+/// more use. No function throws.
+struct RollCallResult {
   /// Ranks that did not answer.
   std::vector<int64_t> missing;
   /// Some rank's collective ran into its time limit.
@@ -22,19 +25,21 @@ struct RollCall {
   bool store_lost = false;
 };
 
-/// Says that a collective of this rank failed. **Throws** nothing.
-void answer_roll_call(
-    c10d::Store& store,
-    int64_t rank,
-    bool timed_out) noexcept;
+class RollCall {
+ public:
+  RollCall(c10d::Store& store, int64_t rank, int64_t size);
 
-/// True once any rank has answered. **Throws** nothing; a lost store is a yes.
-bool roll_call_began(c10d::Store& store) noexcept;
+  /// Says that a collective of this rank failed.
+  void answer(bool timed_out) noexcept;
+  /// True once any rank has answered; a lost store is a yes.
+  bool began() noexcept;
+  /// Waits up to a second for all ranks' answers.
+  RollCallResult take() noexcept;
 
-/// Waits up to a second for all ranks' answers. **Throws** nothing.
-RollCall take_roll_call(
-    c10d::Store& store,
-    int64_t rank,
-    int64_t size) noexcept;
+ private:
+  c10d::Store& store_;
+  int64_t rank_;
+  std::vector<int64_t> ranks_;
+};
 
 } // namespace tandem::comm

@@ -3,36 +3,23 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
-
-#include <torch/csrc/distributed/c10d/exception.h>
+#include <thread>
 
 namespace tandem::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
 
-// How long a rank blocks in the store before it looks at the alarm again.
-constexpr std::chrono::milliseconds kSlice{200};
-constexpr std::chrono::seconds kLeaveLimit{1};
+constexpr std::chrono::milliseconds kLeaveLimit = 1s;
 
-bool wait_for_keys(
-    c10d::Store& store,
-    const std::vector<std::string>& keys,
-    std::chrono::milliseconds limit) {
-  try {
-    store.wait(keys, limit);
-    return true;
-  } catch (const c10::DistStoreError&) {
-    return store.check(keys);
-  }
+// A sixteenth of what has been waited already, so that a wait is at most that
+// much too long, and a store with many waiting ranks is not flooded.
+std::chrono::microseconds pause_after(std::chrono::microseconds waited) {
+  return std::clamp<std::chrono::microseconds>(waited / 16, 200us, 100ms);
 }
 
 } // namespace
-
-std::string mark_key(const std::string& name, int64_t rank) {
-  return name + "/" + std::to_string(rank);
-}
 
 std::vector<int64_t> all_ranks(int64_t size) {
   std::vector<int64_t> ranks(static_cast<size_t>(size));
@@ -53,56 +40,82 @@ std::vector<int64_t> ranks_without(
   return rest;
 }
 
-Meeting await_marks(
+StoreMeeting::StoreMeeting(
     c10d::Store& store,
-    const std::string& name,
-    const std::vector<int64_t>& ranks,
-    std::chrono::milliseconds limit,
-    const std::string& alarm_key) {
-  std::vector<std::string> keys;
-  for (const auto rank : ranks) {
-    keys.push_back(mark_key(name, rank));
+    std::string name,
+    std::vector<int64_t> ranks)
+    : store_(store), name_(std::move(name)), ranks_(std::move(ranks)) {}
+
+void StoreMeeting::arrive(int64_t rank, const std::string& value) {
+  store_.set(key_of(rank), value);
+  const auto num_arrived = store_.add(name_ + "/count", 1);
+  if (num_arrived == static_cast<int64_t>(ranks_.size())) {
+    store_.set(complete_key(), "1");
   }
-  const auto deadline = Clock::now() + limit;
-  Meeting meeting;
-  while (!keys.empty()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - Clock::now());
-    // Zero would mean no limit.
-    const auto slice = std::clamp(left, std::chrono::milliseconds{1}, kSlice);
-    if (wait_for_keys(store, keys, slice)) {
-      return meeting;
-    }
-    if (!alarm_key.empty() && store.check({alarm_key})) {
-      meeting.alarm = store.get_to_str(alarm_key);
-      break;
-    }
-    if (Clock::now() >= deadline) {
-      break;
-    }
-  }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!store.check({keys[i]})) {
-      meeting.missing.push_back(ranks[i]);
-    }
-  }
-  return meeting;
 }
 
-void leave_meeting(
+StoreMeeting::Outcome StoreMeeting::await(
+    std::chrono::milliseconds limit,
+    const std::string& alarm_key) {
+  const auto begin = std::chrono::steady_clock::now();
+  Outcome outcome;
+  while (!store_.check({complete_key()})) {
+    if (!alarm_key.empty() && store_.check({alarm_key})) {
+      outcome.alarm = store_.get_to_str(alarm_key);
+      return outcome;
+    }
+    const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begin);
+    if (waited >= limit) {
+      break;
+    }
+    std::this_thread::sleep_for(pause_after(waited));
+  }
+  std::copy_if(
+      ranks_.begin(),
+      ranks_.end(),
+      std::back_inserter(outcome.missing),
+      [this](int64_t rank) { return !store_.check({key_of(rank)}); });
+  return outcome;
+}
+
+std::string StoreMeeting::value_of(int64_t rank) {
+  return store_.get_to_str(key_of(rank));
+}
+
+std::vector<std::string> StoreMeeting::values() {
+  std::vector<std::string> keys;
+  for (const auto rank : ranks_) {
+    keys.push_back(key_of(rank));
+  }
+  std::vector<std::string> values;
+  for (const auto& bytes : store_.multiGet(keys)) {
+    values.emplace_back(bytes.begin(), bytes.end());
+  }
+  return values;
+}
+
+std::string StoreMeeting::key_of(int64_t rank) const {
+  return name_ + "/" + std::to_string(rank);
+}
+
+std::string StoreMeeting::complete_key() const {
+  return name_ + "/complete";
+}
+
+void leave_in_order(
     c10d::Store& store,
     const std::string& name,
     int64_t rank,
     const std::vector<int64_t>& ranks) noexcept {
-  const auto key = name + "/left";
   try {
-    store.set(mark_key(key, rank), "1");
+    StoreMeeting leaving(store, name + "/left", ranks);
+    leaving.arrive(rank);
     if (rank == 0) {
-      await_marks(store, key, ranks, kLeaveLimit);
+      leaving.await(kLeaveLimit);
     }
   } catch (const std::exception&) {
-    // The store is gone: nobody can be waited for.
-    return;
+    return; // the store is gone: nobody can be waited for
   }
 }
 

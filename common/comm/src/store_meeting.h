@@ -10,9 +10,6 @@
 
 namespace tandem::comm {
 
-/// Where `rank` leaves its mark for the meeting called `name`.
-std::string mark_key(const std::string& name, int64_t rank);
-
 /// 0, 1, ... `size` - 1.
 std::vector<int64_t> all_ranks(int64_t size);
 
@@ -21,28 +18,52 @@ std::vector<int64_t> ranks_without(
     const std::vector<int64_t>& ranks,
     const std::vector<int64_t>& left_out);
 
-/// Outcome of waiting for marks.
-struct Meeting {
-  /// Ranks without a mark when the wait ended, ascending.
-  std::vector<int64_t> missing;
-  /// Value of the alarm key, if that ended the wait.
-  std::optional<std::string> alarm;
+/// A meeting of some ranks in a store: each leaves a value, and each may wait
+/// until all have. Waiting polls, with pauses that grow, one key that whoever
+/// comes last sets: c10d's own wait complains on stderr when its time is over.
+///
+/// All functions throw `c10::DistNetworkError` if the store is lost.
+class StoreMeeting {
+ public:
+  /// `name` is the same on all of `ranks` and not used before.
+  StoreMeeting(
+      c10d::Store& store,
+      std::string name,
+      std::vector<int64_t> ranks);
+
+  void arrive(int64_t rank, const std::string& value = "1");
+
+  /// How a wait ended: all had come if both are empty.
+  struct Outcome {
+    /// Ranks that had not come.
+    std::vector<int64_t> missing;
+    /// Value of the alarm key, if that ended the wait.
+    std::optional<std::string> alarm;
+  };
+  /// Waits until all have come, `limit` is over, or the key `alarm_key` (none
+  /// if empty) has been set.
+  Outcome await(
+      std::chrono::milliseconds limit,
+      const std::string& alarm_key = "");
+
+  /// What `rank`, which has come, left.
+  std::string value_of(int64_t rank);
+  /// What all, who have come, left, in the order of the ranks.
+  std::vector<std::string> values();
+
+ private:
+  std::string key_of(int64_t rank) const;
+  std::string complete_key() const;
+
+  c10d::Store& store_;
+  std::string name_;
+  std::vector<int64_t> ranks_;
 };
 
-/// Waits until each of `ranks` has left its mark, `limit` is over, or the key
-/// `alarm_key` (none if empty) has been set.
-/// **Throws** `c10::DistNetworkError` if the store is lost.
-Meeting await_marks(
-    c10d::Store& store,
-    const std::string& name,
-    const std::vector<int64_t>& ranks,
-    std::chrono::milliseconds limit,
-    const std::string& alarm_key = "");
-
-/// To be called by each rank that has read all it needs of a meeting that ends
-/// in an error: rank 0, which may host the store and may exit on the error,
-/// waits up to a second for the rest of `ranks`. **Throws** nothing.
-void leave_meeting(
+/// To be called by each of `ranks` that has read all it needs of something that
+/// ends in an error: rank 0, which may host the store and may exit on the
+/// error, waits up to a second for the others. **Throws** nothing.
+void leave_in_order(
     c10d::Store& store,
     const std::string& name,
     int64_t rank,

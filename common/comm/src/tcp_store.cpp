@@ -1,9 +1,5 @@
 #include "tcp_store.h"
 
-#include <netdb.h>
-
-#include <memory>
-
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -11,30 +7,29 @@
 #include <tandem/comm/rank_tag.h>
 #include <tandem/core/errors.h>
 
+#include "tcp_probe.h"
 #include "text.h"
 
 namespace tandem::comm {
 
 namespace {
 
+bool hosts_store(const RendezvousEnv& env) {
+  return env.rank == 0 && !env.agent_store;
+}
+
 std::string tag_of(const RendezvousEnv& env) {
   return rank_tag("comm", env.rank, env.world_size);
 }
 
 void check_resolves(const RendezvousEnv& env) {
-  addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(env.master_addr.c_str(), nullptr, nullptr, &found);
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(
-      found,
-      &freeaddrinfo);
-  if (error != 0) {
+  if (const auto why = why_unresolvable(env.master_addr)) {
     throw ConfigError(fmt::format(
         "{} MASTER_ADDR: expected a name or address that this host can "
         "resolve, got '{}' ({})",
         tag_of(env),
         env.master_addr,
-        gai_strerror(error)));
+        *why));
   }
 }
 
@@ -46,13 +41,13 @@ void check_resolves(const RendezvousEnv& env) {
       "({}). Choose another port",
       tag_of(env),
       env.master_port,
-      first_line(error.what())));
+      first_sentence(error.what())));
 }
 
 [[noreturn]] void throw_unreachable(
     const RendezvousEnv& env,
     std::chrono::milliseconds limit,
-    const std::exception& error) {
+    const std::string& why) {
   throw TimeoutError(fmt::format(
       "{} {}: expected its store at MASTER_ADDR '{}' port {} within {}, got no "
       "connection ({}). Check that it was started and can be reached",
@@ -61,7 +56,7 @@ void check_resolves(const RendezvousEnv& env) {
       env.master_addr,
       env.master_port,
       format_limit(limit),
-      first_line(error.what())));
+      why));
 }
 
 c10::intrusive_ptr<c10d::Store> open_tcp_store(
@@ -69,7 +64,7 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(
     std::chrono::milliseconds limit) {
   c10d::TCPStoreOptions options;
   options.port = env.master_port;
-  options.isServer = env.rank == 0 && !env.agent_store;
+  options.isServer = hosts_store(env);
   options.waitWorkers = false;
   options.timeout = limit;
   // A group made again in this process finds the server of the first one.
@@ -80,7 +75,7 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(
     if (options.isServer) {
       throw_cannot_host(env, error);
     }
-    throw_unreachable(env, limit, error);
+    throw_unreachable(env, limit, first_sentence(error.what()));
   }
 }
 
@@ -90,6 +85,12 @@ c10::intrusive_ptr<c10d::Store> connect_tcp_store(
     const RendezvousEnv& env,
     std::chrono::milliseconds limit) {
   check_resolves(env);
+  if (!hosts_store(env)) {
+    if (const auto why =
+            why_unreachable(env.master_addr, env.master_port, limit)) {
+      throw_unreachable(env, limit, *why);
+    }
+  }
   auto store = open_tcp_store(env, limit);
   if (!env.agent_store) {
     return store;
