@@ -24,7 +24,12 @@ function(tandem_add_test name)
     return()
   endif()
   set(target tandem_${name}_test)
-  add_executable(${target} ${arg_SOURCES})
+  set(rank_process no_rank_process.cpp)
+  if("tandem::testing" IN_LIST arg_LINKS)
+    set(rank_process rank_process.cpp)
+  endif()
+  add_executable(${target} ${arg_SOURCES}
+    "${PROJECT_SOURCE_DIR}/tests/support/${rank_process}")
   target_link_libraries(${target} PRIVATE
     tandem_test_support ${arg_LINKS} LibTorch::cpu)
   tandem_set_flags(${target})

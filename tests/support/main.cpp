@@ -3,7 +3,10 @@
 #define CATCH_CONFIG_RUNNER
 #include "tandem_catch.h"
 
+#include "before_tests.h"
 #include "ctest_file.h"
+
+#include <tandem/testing/rank_processes.h>
 #include "warnings.h"
 
 #include <iostream>
@@ -56,6 +59,13 @@ std::vector<tandem::test::Case> registered_cases() {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (const auto code = tandem::test::run_as_rank()) {
+    return *code;
+  }
+  // A copy of this binary that run_processes has started.
+  if (const auto exit_code = tandem::testing::rank_process_main()) {
+    return *exit_code;
+  }
   const std::vector<std::string> args(argv, argv + argc);
   if (args.size() > 3 && args[1] == "--write-ctest") {
     const std::vector<std::string> labels(args.begin() + 4, args.end());
