@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <tandem/core/errors.h>
+
 #include "base_checks.h"
 #include "make_replicas.h"
+#include "replica_tree_check.h"
 
 namespace tandem::detail {
 
@@ -24,7 +27,7 @@ ReplicaSet::ReplicaSet(
         fmt::format("[dp replica {} on {}]", index, devices_[index].str())));
   }
   if (modules_.size() > 1) {
-    pair_modules();
+    match_modules();
     copy_training_flags();
     storage_.emplace(tensors_, devices_, std::move(counts));
   }
@@ -33,25 +36,48 @@ ReplicaSet::ReplicaSet(
 void ReplicaSet::refresh(bool with_parameters) {
   if (storage_) {
     check_base_tensors(tensors_.base, devices_.front());
+    check_same_children();
     copy_training_flags();
     storage_->refresh(with_parameters);
   }
 }
 
-void ReplicaSet::pair_modules() {
+void ReplicaSet::match_modules() {
+  const auto& base = modules_.front();
+  counterparts_.push_back(
+      {"", base, base->children(), {modules_.begin() + 1, modules_.end()}});
+  for (const auto& item : base->named_modules("", /*include_self=*/false)) {
+    counterparts_.push_back(
+        {item.key(), item.value(), item.value()->children(), {}});
+  }
   for (size_t index = 1; index < modules_.size(); ++index) {
-    pairs_.emplace_back(modules_.front(), modules_[index]);
-    const auto replicated = modules_[index]->named_modules("", false);
-    for (const auto& item : modules_.front()->named_modules("", false)) {
-      pairs_.emplace_back(item.value(), replicated[item.key()]);
+    const auto named = modules_[index]->named_modules("", false);
+    for (auto entry = counterparts_.begin() + 1; entry != counterparts_.end();
+         ++entry) {
+      entry->replicas.push_back(named[entry->name]);
+    }
+  }
+}
+
+void ReplicaSet::check_same_children() const {
+  for (const auto& entry : counterparts_) {
+    if (entry.base->children() != entry.children) {
+      throw ConfigError(fmt::format(
+          "DataParallel: {}: expected the children it had when it was wrapped, "
+          "got others. Replicas do not follow such a change: wrap the module "
+          "again",
+          module_label(entry.name, *entry.base)));
     }
   }
 }
 
 void ReplicaSet::copy_training_flags() {
-  for (const auto& [base, replica] : pairs_) {
-    if (replica->is_training() != base->is_training()) {
-      replica->train(base->is_training());
+  for (const auto& entry : counterparts_) {
+    const bool is_training = entry.base->is_training();
+    for (const auto& replica : entry.replicas) {
+      if (replica->is_training() != is_training) {
+        replica->train(is_training);
+      }
     }
   }
 }

@@ -2,7 +2,7 @@
 
 #include <memory>
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -31,7 +31,8 @@ class ReplicaSet {
 
   /// Brings buffers, parameters if asked to, and training flags of the replicas
   /// to the base's.
-  /// **Throws** `ConfigError` if a base tensor has left the first device.
+  /// **Throws** `ConfigError` if a base tensor has left the first device, or a
+  /// module of the base's tree was added, replaced or removed.
   void refresh(bool with_parameters);
 
   const std::vector<std::shared_ptr<torch::nn::Module>>& modules() const {
@@ -44,14 +45,24 @@ class ReplicaSet {
  private:
   using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
-  void pair_modules();
+  /// A module of the base's tree and those that stand for it.
+  struct Counterparts {
+    std::string name;
+    ModulePtr base;
+    /// The base's children when it was wrapped.
+    std::vector<ModulePtr> children;
+    /// In replica 1, 2, ...
+    std::vector<ModulePtr> replicas;
+  };
+
+  void match_modules();
+  void check_same_children() const;
   void copy_training_flags();
 
   std::vector<at::Device> devices_;
   std::vector<ModulePtr> modules_;
-  /// A module of the base's tree and the one that stands for it in a replica;
-  /// parents before children.
-  std::vector<std::pair<ModulePtr, ModulePtr>> pairs_;
+  /// Parents before children.
+  std::vector<Counterparts> counterparts_;
   TensorTable tensors_;
   /// None for a single device.
   std::optional<ReplicaStorage> storage_;

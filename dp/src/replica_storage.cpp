@@ -3,10 +3,8 @@
 #include <utility>
 
 #include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/library.h>
 
@@ -69,8 +67,6 @@ ReplicaStorage::ReplicaStorage(
 
 void ReplicaStorage::refresh(bool with_parameters) {
   const at::NoGradGuard no_grad;
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-      c10::autocast_dispatch_keyset);
   const bool rebuild = !fits_base();
   if (rebuild) {
     build();

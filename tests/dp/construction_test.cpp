@@ -181,6 +181,30 @@ TEST_CASE("moving the wrapper to another device is refused", "[dp][DP-34]") {
   CHECK_NOTHROW(model->to(at::kCPU));
 }
 
+TEST_CASE("child replaced after wrapping is refused by name", "[dp]") {
+  struct Holder : torch::nn::Cloneable<Holder> {
+    Holder() {
+      reset();
+    }
+    void reset() override {
+      inner = register_module("inner", std::make_shared<ConvLinearImpl>());
+    }
+    at::Tensor forward(const at::Tensor& input) {
+      return inner->forward(input);
+    }
+    std::shared_ptr<ConvLinearImpl> inner;
+  };
+  const auto net = make_net<Holder>(1);
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = ConvLinearImpl::input(4, 1);
+  model(input);
+  torch::nn::Linear other(8, 2);
+  other->to(at::kDouble);
+  net->inner->linear = net->inner->replace_module("linear", other);
+  CHECK_THROWS_AS(model(input), ConfigError);
+  CHECK(contains(message_thrown_by([&] { model(input); }), "module 'inner'"));
+}
+
 TEST_CASE("replicas have the values in storage of their own", "[dp][DP-22]") {
   const auto net = make_net<torch::nn::LinearImpl>(1, 3, 4);
   tandem::DataParallel model(net, cpus(3));

@@ -57,8 +57,9 @@ class DataParallelEngine {
 ///    as BatchNorm's statistics) are those that its own rows give.
 /// 2. The other replicas are made at construction, by `clone(device)` or the
 ///    option `replica_factory`, and follow the wrapped module's values, dtypes,
-///    training flags and `requires_grad`. Modules, parameters or buffers that
-///    are added or replaced later do not reach them: wrap again.
+///    training flags and `requires_grad`. After a change of the module tree
+///    (a child added, replaced or removed) wrap the module again; a call says
+///    so. Parameters and buffers registered later stay unknown to replicas.
 /// 3. Tensors are cut in the batch dimension into chunks of ceil(rows /
 ///    devices) rows, so a small batch runs fewer replicas. Replicas receive
 ///    copies of their rows; 0-dim tensors and plain values go to all of them.
