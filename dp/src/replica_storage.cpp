@@ -150,6 +150,7 @@ bool ReplicaStorage::fits_base() const {
 }
 
 void ReplicaStorage::copy_values(const Group& group) {
+  // Thousands of views that autograd need not know cost less.
   const at::AutoDispatchBelowADInplaceOrView no_view_tracking;
   const auto& base_options =
       table_.base[group.tensors.front()].tensor.options();

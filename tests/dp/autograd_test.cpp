@@ -197,13 +197,31 @@ TEST_CASE("change between forward and backward is the plain error", "[dp]") {
   }
 }
 
-TEST_CASE("a step in the replicas alone shows after the next forward", "[dp]") {
-  // Replica 0 does not save the weight that only replica 1's graph needs.
-  Pair pair;
-  const auto loss = pair.wrapped_loss(input_a());
-  pair.model(input_a());
-  loss.backward();
-  CHECK(pair.net->conv->weight.grad().defined());
+TEST_CASE("change of what only replica 1 used is the plain error", "[dp]") {
+  struct SecondChunkOnly : torch::nn::Cloneable<SecondChunkOnly> {
+    SecondChunkOnly() {
+      reset();
+    }
+    void reset() override {
+      weight = register_parameter("weight", torch::ones({2}, at::kDouble));
+    }
+    at::Tensor forward(const at::Tensor& input) {
+      return input.size(0) == 2 ? (input * weight).sin() * weight : input;
+    }
+    at::Tensor weight;
+  };
+  const auto net = std::make_shared<SecondChunkOnly>();
+  tandem::DataParallel model(net, cpus(2));
+  const auto input = normal({5, 2}, 1); // chunks of 3 and 2 rows
+  const auto loss = model(input).sum();
+  {
+    const torch::NoGradGuard no_grad;
+    net->weight.mul_(1.5);
+  }
+  model(input);
+  CHECK(contains(
+      message_thrown_by([&] { loss.backward(); }),
+      "modified by an inplace operation"));
 }
 
 TEST_CASE("wrapper may be destroyed before backward", "[dp]") {

@@ -236,6 +236,8 @@ TEST_CASE("one device calls the module itself", "[dp][DP-35]") {
   CHECK(net->num_batches_tracked.item<int64_t>() == 1);
   CHECK(num_threads_of_process() == threads);
   CHECK(model->counters().copies == 0);
+  const auto same = [](const at::Tensor& tensor) { return tensor; };
+  CHECK(wrap_function(same, cpus(1))(input).is_same(input));
   // No clone(): a module that cannot be cloned is fine.
   const auto not_cloneable = std::make_shared<PlainModuleImpl>();
   tandem::DataParallel alone(not_cloneable, cpus(1));
