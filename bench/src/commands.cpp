@@ -3,7 +3,12 @@
 namespace tandem::bench {
 
 std::vector<Command> all_commands() {
-  return {launch_command(), doctor_command()};
+  return {
+      train_command(),
+      verify_command(),
+      demo_command(),
+      launch_command(),
+      doctor_command()};
 }
 
 } // namespace tandem::bench

@@ -38,6 +38,9 @@ struct Command {
 /// In the order in which `tandem --help` lists them.
 std::vector<Command> all_commands();
 
+Command train_command();
+Command verify_command();
+Command demo_command();
 Command launch_command();
 Command doctor_command();
 

@@ -1,5 +1,6 @@
 #include <tandem/check_equivalence.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -14,7 +15,8 @@ namespace tandem::detail {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// A number, so that it survives in files.
+constexpr double kIncomparable = std::numeric_limits<double>::max();
 
 double max_abs_difference(
     const at::Tensor& expected,
@@ -24,7 +26,7 @@ double max_abs_difference(
   }
   if (!expected.defined() || !actual.defined() ||
       expected.sizes() != actual.sizes()) {
-    return kInfinity;
+    return kIncomparable;
   }
   if (expected.numel() == 0) {
     return 0;
@@ -34,7 +36,7 @@ double max_abs_difference(
                               .abs()
                               .max()
                               .item<double>();
-  return std::isfinite(difference) ? difference : kInfinity;
+  return std::isfinite(difference) ? difference : kIncomparable;
 }
 
 /// One comparison, step by step.
@@ -130,8 +132,9 @@ class Comparison {
       const at::Tensor& expected,
       const at::Tensor& actual) {
     const double difference = max_abs_difference(expected, actual);
-    if (difference > report_.max_abs_diff) {
-      report_ = {difference, fmt::format("step {}: {}", step + 1, subject)};
+    report_.max_abs_diff = std::max(report_.max_abs_diff, difference);
+    if (difference >= options_.tolerance() && report_.first_mismatch.empty()) {
+      report_.first_mismatch = fmt::format("step {}: {}", step + 1, subject);
     }
   }
 

@@ -1,6 +1,7 @@
 #include <tandem/train/results.h>
 
 #include <fstream>
+#include <numeric>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -168,6 +169,10 @@ std::string ResultRow::name() const {
     text += fmt::format("/threads={}", threads_per_worker);
   }
   return text;
+}
+
+int64_t ResultRow::total_peak_bytes() const {
+  return std::accumulate(peak_bytes.begin(), peak_bytes.end(), int64_t{0});
 }
 
 std::string to_json(const Results& results) {

@@ -64,6 +64,7 @@ class Fit {
     planned_steps_ = plan_steps(source);
     model_.train();
     while (!finished()) {
+      epoch_ = log_.epochs_finished + 1;
       source.start_epoch(static_cast<uint64_t>(log_.epochs_finished));
       run_epoch(source);
     }
@@ -191,7 +192,7 @@ class Fit {
     if (planned_steps_ < std::numeric_limits<int64_t>::max()) {
       state.num_steps = planned_steps_;
     }
-    state.epoch = log_.epochs_finished + 1;
+    state.epoch = epoch_;
     state.num_samples = log_.num_samples;
     state.seconds = seconds_so_far();
     state.loss = log_.losses.back().loss;
@@ -205,6 +206,8 @@ class Fit {
   std::optional<Progress> progress_;
   SteadyClock::time_point start_ = SteadyClock::now();
   int64_t planned_steps_ = 0;
+  /// The one that runs, from 1.
+  int64_t epoch_ = 1;
   TrainingLog log_;
   /// Loss and rows of the last step in this process.
   at::Tensor last_loss_;

@@ -37,14 +37,18 @@ struct EquivalenceOptions {
   /// Optimizer steps, of SGD with momentum.
   TORCH_ARG(int64_t, steps) = 3;
   TORCH_ARG(double, learning_rate) = 0.1;
+  /// Difference from which on something is a mismatch.
+  TORCH_ARG(double, tolerance) = 1e-9;
 };
 
-/// The largest difference found, on this rank.
+/// What was found on this rank.
 struct EquivalenceReport {
-  /// Infinite if a value is not a number or a gradient is missing on one side.
+  /// The largest difference; the largest double if a value is not finite or a
+  /// gradient is missing on one side.
   double max_abs_diff = 0;
-  /// Where, for example "step 2: gradient of 'fc.weight'"; empty if 0.
-  std::string subject;
+  /// The first thing that differs by the tolerance or more, for example "step
+  /// 2: gradient of 'fc.weight'"; empty if nothing does.
+  std::string first_mismatch;
 };
 
 namespace detail {

@@ -44,6 +44,8 @@ struct ResultRow {
   /// "cnn/ddp/2/64": workload, strategy, workers, batch; "/threads=4" follows
   /// if a worker has several.
   std::string name() const;
+  /// Sum of `peak_bytes`.
+  int64_t total_peak_bytes() const;
 };
 
 /// The content of a results file, schema "tandem-results/1".

@@ -1,0 +1,154 @@
+#include "train/train_run.h"
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include <tandem/core/errors.h>
+#include <tandem/train/environment.h>
+#include <tandem/train/evaluation.h>
+#include <tandem/train/linear_decay.h>
+#include <tandem/train/prefetched_batches.h>
+#include <tandem/train/trainer.h>
+
+namespace tandem::bench {
+
+namespace {
+
+using Model = Parallel<ClassifierImpl>;
+
+// Rows of one process; every rank has the same number of them.
+int64_t rows_per_process(const TrainRecipe& recipe, const Model& model) {
+  if (recipe.batch < 1 || recipe.batch % model.world_size() != 0) {
+    throw ConfigError(fmt::format(
+        "--batch: expected a multiple of the {} workers, got {}",
+        model.world_size(),
+        recipe.batch));
+  }
+  return recipe.batch / model.world_size();
+}
+
+std::shared_ptr<Model> make_model(
+    const WorkerScope& worker,
+    const TrainRecipe& recipe) {
+  torch::manual_seed(recipe.seed);
+  Classifier net(recipe.model);
+  net->to(worker.device());
+  return wrap(net, worker.wrap_options());
+}
+
+// What the epochs and steps asked for come to.
+int64_t num_planned_steps(
+    const TrainRecipe& recipe,
+    const train::BatchSource& batches) {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  return std::min(
+      recipe.steps.value_or(kNoLimit),
+      recipe.epochs ? *recipe.epochs * batches.batches_per_epoch() : kNoLimit);
+}
+
+train::TrainingLog train_model(
+    Model& model,
+    const train::ImageDataSet& data,
+    const TrainRecipe& recipe) {
+  const auto rows = static_cast<size_t>(rows_per_process(recipe, model));
+  train::PrefetchedBatches batches(
+      data,
+      train::ShardedSampler(
+          data.size().value(),
+          train::ShardedSamplerOptions(model.rank(), model.world_size())
+              .seed(recipe.seed)),
+      train::PrefetchOptions(rows));
+  torch::optim::SGD optimizer(
+      model.parameters(),
+      torch::optim::SGDOptions(recipe.learning_rate).momentum(0.9));
+  auto options =
+      train::TrainerOptions().epochs(recipe.epochs).steps(recipe.steps);
+  if (recipe.decay) {
+    options.scheduler(std::make_shared<train::LinearDecay>(
+        optimizer,
+        num_planned_steps(recipe, batches)));
+  }
+  train::Trainer trainer(
+      model,
+      optimizer,
+      [&](const train::Batch& batch) {
+        return at::cross_entropy_loss(model.forward(batch.data), batch.target);
+      },
+      options);
+  return trainer.fit(batches);
+}
+
+train::Evaluation evaluate_model(
+    Model& model,
+    const train::ImageDataSet& data) {
+  constexpr size_t kRows = 500;
+  train::PrefetchedBatches batches(
+      data,
+      train::ShardedSampler(
+          data.size().value(),
+          train::ShardedSamplerOptions(model.rank(), model.world_size())
+              .shuffle(false)
+              .remainder(train::Remainder::kUneven)),
+      train::PrefetchOptions(kRows));
+  return train::evaluate_classifier(
+      model,
+      batches,
+      [&](const train::Batch& batch) { return model.forward(batch.data); });
+}
+
+std::vector<int64_t> peak_bytes_of_processes(Model& model) {
+  auto peaks = at::zeros({model.world_size()}, at::kLong);
+  peaks[model.rank()] = train::peak_resident_bytes();
+  model.all_reduce_sum_(peaks);
+  const auto* values = peaks.data_ptr<int64_t>();
+  return {values, values + peaks.numel()};
+}
+
+train::ResultRow describe_run(
+    const WorkerScope& worker,
+    const TrainRecipe& recipe) {
+  train::ResultRow row;
+  row.workload = architecture_name(recipe.model);
+  row.strategy = strategy_name(worker.strategy());
+  row.device = at::Device(worker.device().type()).str();
+  row.backend = worker.backend();
+  row.workers = worker.workers();
+  row.threads_per_worker = worker.threads();
+  row.batch = recipe.batch;
+  return row;
+}
+
+} // namespace
+
+train::ResultRow run_training(
+    const WorkerScope& worker,
+    const TrainRecipe& recipe) {
+  auto row = describe_run(worker, recipe);
+  const auto model = make_model(worker, recipe);
+  const auto data = load_image_data(recipe.data);
+  if (worker.is_main()) {
+    std::cerr << model->describe() << '\n';
+  }
+  const auto log = train_model(*model, data.train, recipe);
+  row.steps_run = log.steps;
+  row.step_ms = log.step_ms;
+  row.losses = log.losses;
+  row.samples_per_s = static_cast<double>(log.num_samples) / log.seconds;
+  row.counters = model->counters();
+  const auto evaluation = evaluate_model(*model, data.test);
+  row.test_loss = evaluation.loss;
+  row.test_accuracy = evaluation.accuracy;
+  if (worker.device().is_cpu()) {
+    row.peak_bytes = peak_bytes_of_processes(*model);
+  }
+  return row;
+}
+
+} // namespace tandem::bench
