@@ -151,11 +151,12 @@ void ChildProcess::signal(int number) const {
 bool ChildProcess::pump(std::chrono::steady_clock::time_point deadline) {
   auto& out = out_pipe_.read_end;
   auto& err = err_pipe_.read_end;
-  if (!out && !err) {
+  const int out_fd = reads_out_ ? out.get() : -1; // poll passes -1 over
+  if (out_fd < 0 && !err) {
     return false;
   }
   std::array<pollfd, 2> watched{
-      pollfd{out.get(), POLLIN, 0},
+      pollfd{out_fd, POLLIN, 0},
       pollfd{err.get(), POLLIN, 0}};
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());

@@ -54,6 +54,10 @@ class ChildProcess {
     return handle_.pid();
   }
   void signal(int number) const;
+  /// Lets its stdout fill up from now on, so that a writer who blocks is stuck.
+  void leave_out_unread() {
+    reads_out_ = false;
+  }
   /// Reads until `done` holds for what came so far. Throws after `limit`, or if
   /// both streams end before.
   void read_until(
@@ -71,7 +75,7 @@ class ChildProcess {
   }
 
  private:
-  // Waits for output and takes it; false when both streams have ended.
+  // Waits for output and takes it; false when all that is read has ended.
   bool pump(std::chrono::steady_clock::time_point deadline);
 
   comm::launch::Pipe out_pipe_;
@@ -79,6 +83,7 @@ class ChildProcess {
   ProcessHandle handle_;
   std::string out_;
   std::string err_;
+  bool reads_out_ = true;
   bool reaped_ = false;
 };
 

@@ -24,10 +24,12 @@ std::vector<std::string> tandem_launch(
 // Waits until both ranks run, and holds them and all that the launcher started.
 std::vector<ProcessHandle> all_processes(ChildProcess& launcher) {
   using namespace tandem::test;
-  launcher.read_until(
-      [&] { return numbers_after("ready ", launcher.out()).size() == 2; });
+  const auto ready = [&] {
+    return numbers_after("ready ", launcher.out() + launcher.err());
+  };
+  launcher.read_until([&] { return ready().size() == 2; });
   std::vector<ProcessHandle> handles;
-  for (const auto pid : numbers_after("ready ", launcher.out())) {
+  for (const auto pid : ready()) {
     handles.emplace_back(pid);
   }
   for (const auto pid : children_of(launcher.pid())) {
@@ -94,7 +96,9 @@ TEST_CASE(
   ChildProcess launcher(tandem_launch(
       {"bash",
        "-c",
-       "trap '' INT; echo ready $$; while :; do echo filling the pipe; done"}));
+       "trap '' INT TERM; seq -f %0100.0f 2000; echo ready $$ >&2; "
+       "while :; do sleep 1000; done"}));
+  launcher.leave_out_unread(); // more than a pipe holds
   const auto handles = all_processes(launcher);
   launcher.signal(SIGINT);
   launcher.signal(SIGTERM);
