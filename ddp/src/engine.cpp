@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <tandem/comm/comm.h>
@@ -37,15 +38,20 @@ void check_alone(
   try {
     check_options(options, group);
     check_tensors(tensors, device, group);
-  } catch (const Error& error) {
-    report_unfit(group, error.what_without_backtrace());
+  } catch (...) {
+    report_unfit(group, message_of(std::current_exception()));
     throw;
   }
 }
 
-bool is_same_device(at::Device wanted, at::Device device) {
-  return wanted == device ||
-      (wanted.type() == device.type() && !wanted.has_index());
+/// `device` as tensors name it: the CPU without an index, others with one.
+at::Device as_tensors_do(at::Device device) {
+  if (device.is_cpu()) {
+    return at::kCPU;
+  }
+  return device.has_index()
+      ? device
+      : c10::impl::VirtualGuardImpl(device.type()).getDevice();
 }
 
 /// The first parameter or floating-point buffer of another type, or null.
@@ -70,7 +76,7 @@ DistributedEngine::DistributedEngine(
     const DistributedDataParallelOptions& options)
     : options_(options),
       group_(group_for(options)),
-      device_(options.device().value_or(group_->device())),
+      device_(as_tensors_do(options.device().value_or(group_->device()))),
       tensors_(std::make_unique<ModuleTensors>(module)) {
   check_alone(*tensors_, device_, options_, *group_);
   if (group_->size() == 1 && !options_.reduce_at_world_one()) {
@@ -119,17 +125,23 @@ at::Tensor DistributedEngine::mean_over_ranks(
 }
 
 void DistributedEngine::all_reduce_sum_(at::Tensor& tensor) {
-  group_->all_reduce(tensor);
-  count(tensor);
+  if (group_->size() > 1) {
+    group_->all_reduce(tensor);
+    count(tensor);
+  }
 }
 
 void DistributedEngine::broadcast_(at::Tensor& tensor, int64_t root) {
-  group_->broadcast(tensor, root);
-  count(tensor);
+  if (group_->size() > 1) {
+    group_->broadcast(tensor, root);
+    count(tensor);
+  }
 }
 
 void DistributedEngine::barrier() {
-  group_->barrier();
+  if (group_->size() > 1) {
+    group_->barrier();
+  }
 }
 
 void DistributedEngine::count(const at::Tensor& tensor) {
@@ -141,7 +153,7 @@ void DistributedEngine::refuse_conversion(
     std::optional<at::Device> device,
     std::optional<at::ScalarType> dtype) const {
   constexpr auto kRemedy = "Convert the module before it is wrapped";
-  if (device && !is_same_device(*device, device_)) {
+  if (device && as_tensors_do(*device) != device_) {
     throw ConfigError(fmt::format(
         "{} to: device: expected {}, where the module was wrapped, got {}. {}",
         rank_tag(*group_),

@@ -32,27 +32,44 @@ class CallWithIndex final : public torch::autograd::FunctionPostHook {
 
 GradientHooks::GradientHooks(
     const std::vector<NamedTensor>& parameters,
-    const std::function<void(size_t)>& on_gradient) {
+    std::function<void(size_t)> on_gradient)
+    : on_gradient_(std::move(on_gradient)) {
   attached_.reserve(parameters.size());
   for (size_t index = 0; index < parameters.size(); ++index) {
-    auto accumulator =
-        torch::autograd::impl::grad_accumulator(parameters[index].tensor);
-    const uintptr_t key = accumulator->add_post_hook(
-        std::make_unique<CallWithIndex>(on_gradient, index));
-    attached_.push_back({std::move(accumulator), key});
+    attached_.push_back(attach(index, parameters[index].tensor));
   }
 }
 
 GradientHooks::~GradientHooks() {
   for (const auto& attached : attached_) {
-    attached.accumulator->del_post_hook(attached.key);
+    detach(attached);
   }
 }
 
-bool GradientHooks::is_attached(size_t index, const at::Tensor& parameter)
-    const {
-  return torch::autograd::impl::try_get_grad_accumulator(parameter).get() ==
-      attached_[index].accumulator.get();
+void GradientHooks::reattach(size_t index, const at::Tensor& parameter) {
+  if (!parameter.requires_grad()) {
+    return;
+  }
+  auto& attached = attached_[index];
+  const auto current =
+      torch::autograd::impl::try_get_grad_accumulator(parameter);
+  if (current.get() != attached.accumulator.get()) {
+    detach(attached);
+    attached = attach(index, parameter);
+  }
+}
+
+GradientHooks::Attached GradientHooks::attach(
+    size_t index,
+    const at::Tensor& parameter) const {
+  auto accumulator = torch::autograd::impl::grad_accumulator(parameter);
+  const uintptr_t key = accumulator->add_post_hook(
+      std::make_unique<CallWithIndex>(on_gradient_, index));
+  return {std::move(accumulator), key};
+}
+
+void GradientHooks::detach(const Attached& attached) {
+  attached.accumulator->del_post_hook(attached.key);
 }
 
 } // namespace tandem::detail

@@ -23,14 +23,14 @@ class GradientHooks {
   /// `backward()`.
   GradientHooks(
       const std::vector<NamedTensor>& parameters,
-      const std::function<void(size_t)>& on_gradient);
+      std::function<void(size_t)> on_gradient);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
 
-  /// False if the accumulator of `parameter` was replaced, as conversion to
-  /// another type or device does: then the hook is never called again.
-  bool is_attached(size_t index, const at::Tensor& parameter) const;
+  /// Attaches the hook again if the accumulator of `parameter` was replaced,
+  /// as loading a checkpoint does. Does nothing while it is frozen.
+  void reattach(size_t index, const at::Tensor& parameter);
 
  private:
   struct Attached {
@@ -38,6 +38,10 @@ class GradientHooks {
     uintptr_t key = 0;
   };
 
+  Attached attach(size_t index, const at::Tensor& parameter) const;
+  static void detach(const Attached& attached);
+
+  std::function<void(size_t)> on_gradient_;
   std::vector<Attached> attached_;
 };
 

@@ -19,4 +19,15 @@ void check_tensors(
     at::Device device,
     const comm::ProcessGroup& group);
 
+/// What must stay as it was when the module was wrapped. `gradient`: the
+/// parameter's place in its bucket.
+/// **Throws** `ConfigError` naming the parameter.
+void check_unchanged(
+    const NamedTensor& parameter,
+    const at::Tensor& gradient,
+    const comm::ProcessGroup& group);
+void check_still_frozen(
+    const NamedTensor& parameter,
+    const comm::ProcessGroup& group);
+
 } // namespace tandem::detail

@@ -2,8 +2,40 @@
 
 namespace tandem::detail {
 
+namespace {
+
+/// Reads what `named_parameters` leaves out.
+struct RegisteredParameters : torch::nn::Module {
+  static std::vector<std::string> undefined_of(
+      const torch::nn::Module& module,
+      const std::string& prefix) {
+    std::vector<std::string> names;
+    for (const auto& item : module.*(&RegisteredParameters::parameters_)) {
+      if (!item.value().defined()) {
+        names.push_back(prefix + item.key());
+      }
+    }
+    return names;
+  }
+};
+
+std::vector<std::string> undefined_parameters(const torch::nn::Module& module) {
+  auto names = RegisteredParameters::undefined_of(module, "");
+  for (const auto& child :
+       module.named_modules(/*name_prefix=*/"", /*include_self=*/false)) {
+    const auto more =
+        RegisteredParameters::undefined_of(*child.value(), child.key() + ".");
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+} // namespace
+
 ModuleTensors::ModuleTensors(const torch::nn::Module& module)
-    : parameters(unique_parameters(module)), buffers(unique_buffers(module)) {
+    : parameters(unique_parameters(module)),
+      buffers(unique_buffers(module)),
+      undefined(undefined_parameters(module)) {
   for (const auto& parameter : parameters) {
     (parameter.tensor.requires_grad() ? trained : frozen).push_back(parameter);
   }

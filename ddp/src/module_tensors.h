@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -16,6 +17,8 @@ struct ModuleTensors {
   std::vector<NamedTensor> trained;
   /// The others: neither averaged nor expected to get gradients.
   std::vector<NamedTensor> frozen;
+  /// Names registered without a tensor, as LibTorch does for an absent bias.
+  std::vector<std::string> undefined;
 
   explicit ModuleTensors(const torch::nn::Module& module);
 

@@ -6,12 +6,12 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <tandem/core/errors.h>
 
+#include "module_checks.h"
 #include "output_hooks.h"
 #include "rank_text.h"
 
@@ -42,6 +42,7 @@ namespace {
 
 constexpr int kNoTask = -1;
 constexpr size_t kNamesInMessage = 20;
+constexpr size_t kSizesInDescription = 8;
 
 void require_dense(
     const at::Tensor& grad,
@@ -73,7 +74,7 @@ Reducer::Reducer(
 
 void Reducer::prepare_forward(bool gradient_sync) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  refuse_changed_parameters();
+  follow_parameters();
   if (broken_ || finish_task_ != kNoTask) {
     recover();
   } else if (num_ready_ > 0) {
@@ -204,36 +205,17 @@ void Reducer::forget_marks() {
   streams_.restart();
 }
 
-void Reducer::refuse_changed_parameters() const {
+void Reducer::follow_parameters() {
   for (size_t i = 0; i < tensors_.trained.size(); ++i) {
-    const auto& [name, parameter] = tensors_.trained[i];
     const auto [bucket, position] = slots_[i];
-    const auto& view = queue_.buckets()[bucket].views[position];
-    if (!hooks_.is_attached(i, parameter) ||
-        parameter.sizes() != view.sizes()) {
-      throw ConfigError(fmt::format(
-          "{} parameter '{}': expected {} [{}] on {} as when it was wrapped, "
-          "got {} [{}] on {}, or it was converted in between. Convert the "
-          "module before it is wrapped",
-          rank_tag(*group_),
-          name,
-          at::toString(view.scalar_type()),
-          fmt::join(view.sizes(), ", "),
-          view.device().str(),
-          at::toString(parameter.scalar_type()),
-          fmt::join(parameter.sizes(), ", "),
-          parameter.device().str()));
-    }
+    check_unchanged(
+        tensors_.trained[i],
+        queue_.buckets()[bucket].views[position],
+        *group_);
+    hooks_.reattach(i, tensors_.trained[i].tensor);
   }
-  for (const auto& [name, parameter] : tensors_.frozen) {
-    if (parameter.requires_grad()) {
-      throw ConfigError(fmt::format(
-          "{} parameter '{}': expected frozen as when it was wrapped, got "
-          "requires_grad. Its gradients would not be averaged: wrap the module "
-          "again",
-          rank_tag(*group_),
-          name));
-    }
+  for (const auto& parameter : tensors_.frozen) {
+    check_still_frozen(parameter, *group_);
   }
 }
 
@@ -256,16 +238,18 @@ std::string Reducer::message_for_missing() const {
 }
 
 std::string Reducer::describe() const {
-  std::vector<size_t> sizes_bytes;
-  for (const auto& bucket : queue_.buckets()) {
-    sizes_bytes.push_back(bucket.flat.nbytes());
+  const auto& buckets = queue_.buckets();
+  std::string sizes;
+  for (size_t i = 0; i < std::min(buckets.size(), kSizesInDescription); ++i) {
+    sizes += fmt::format("{}{}", i == 0 ? "" : ", ", buckets[i].flat.nbytes());
   }
   return fmt::format(
-      "Gradients are averaged in {} bucket{} of {} bytes; they are {} the "
+      "Gradients are averaged in {} bucket{} of {}{} bytes; they are {} the "
       "buckets.",
-      sizes_bytes.size(),
-      sizes_bytes.size() == 1 ? "" : "s",
-      fmt::join(sizes_bytes, ", "),
+      buckets.size(),
+      buckets.size() == 1 ? "" : "s",
+      sizes,
+      buckets.size() > kSizesInDescription ? ", ..." : "",
       gradient_as_view_ ? "views into" : "copied from");
 }
 

@@ -55,7 +55,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void recover();
   void restart();
   void forget_marks();
-  void refuse_changed_parameters() const;
+  void follow_parameters();
   std::string message_for_missing() const;
 
   std::shared_ptr<comm::ProcessGroup> group_;
