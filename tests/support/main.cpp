@@ -5,9 +5,9 @@
 
 #include "before_tests.h"
 #include "ctest_file.h"
+#include "warnings.h"
 
 #include <tandem/testing/rank_processes.h>
-#include "warnings.h"
 
 #include <iostream>
 #include <string>
