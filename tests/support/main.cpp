@@ -7,8 +7,6 @@
 #include "ctest_file.h"
 #include "warnings.h"
 
-#include <tandem/testing/rank_processes.h>
-
 #include <iostream>
 #include <string>
 #include <vector>
@@ -62,8 +60,7 @@ int main(int argc, char** argv) {
   if (const auto code = tandem::test::run_as_rank()) {
     return *code;
   }
-  // A copy of this binary that run_processes has started.
-  if (const auto exit_code = tandem::testing::rank_process_main()) {
+  if (const auto exit_code = tandem::test::run_as_rank()) {
     return *exit_code;
   }
   const std::vector<std::string> args(argv, argv + argc);
