@@ -60,9 +60,6 @@ int main(int argc, char** argv) {
   if (const auto code = tandem::test::run_as_rank()) {
     return *code;
   }
-  if (const auto exit_code = tandem::test::run_as_rank()) {
-    return *exit_code;
-  }
   const std::vector<std::string> args(argv, argv + argc);
   if (args.size() > 3 && args[1] == "--write-ctest") {
     const std::vector<std::string> labels(args.begin() + 4, args.end());
