@@ -5,17 +5,14 @@
 #include <cmath>
 #include <string>
 
+#include <tandem/testing/error_text.h>
+
 namespace tandem::train::test {
 
-/// What `function` throws, as text; empty if nothing.
+/// The text of what `function` throws; empty if it throws nothing.
 template <typename Exception, typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Exception& error) {
-    return error.what_without_backtrace();
-  }
-  return {};
+std::string error_of(Function&& function) {
+  return testing::thrown_text<Exception>(function).value_or("");
 }
 
 /// Equal but for the rounding of a few operations in double precision.

@@ -1,25 +1,10 @@
 #include "data_files.h"
 
-#include <cstdlib>
 #include <fstream>
 
 #include <zlib.h>
 
 namespace tandem::train::test {
-
-TemporaryDir::TemporaryDir() {
-  auto pattern =
-      (std::filesystem::temp_directory_path() / "tandem-train-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    throw std::runtime_error("cannot make " + pattern);
-  }
-  path_ = pattern;
-}
-
-TemporaryDir::~TemporaryDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 std::string idx_bytes(
     const std::vector<uint32_t>& shape,

@@ -1,4 +1,4 @@
-// Files for the tests of readers and writers, in a folder that goes away.
+// Data files for the tests of their readers.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,6 @@
 #include <vector>
 
 namespace tandem::train::test {
-
-/// A new empty folder, removed with its content by the destructor.
-class TemporaryDir {
- public:
-  TemporaryDir();
-  ~TemporaryDir();
-  TemporaryDir(const TemporaryDir&) = delete;
-  TemporaryDir& operator=(const TemporaryDir&) = delete;
-
-  std::filesystem::path operator/(const std::string& name) const {
-    return path_ / name;
-  }
-  const std::filesystem::path& path() const {
-    return path_;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// An idx file of bytes: header for `shape`, then `elements`.
 std::string idx_bytes(

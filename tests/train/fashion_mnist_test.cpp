@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <tandem/core/errors.h>
+#include <tandem/testing/temporary_directory.h>
 
 #include "checks.h"
 #include "data_files.h"
@@ -14,31 +15,31 @@
 namespace {
 
 using tandem::ConfigError;
+using tandem::testing::TemporaryDirectory;
 using tandem::train::find_fashion_mnist;
 using tandem::train::load_fashion_mnist;
 using tandem::train::Split;
 using tandem::train::test::error_of;
 using tandem::train::test::idx_bytes;
-using tandem::train::test::TemporaryDir;
 using tandem::train::test::write_gzip;
 using tandem::train::test::write_plain;
 
 void write_train_files(
-    const TemporaryDir& dir,
+    const TemporaryDirectory& dir,
     uint32_t num_images,
     const std::string& labels,
     uint32_t width = 28) {
   write_gzip(
-      dir / "train-images-idx3-ubyte.gz",
+      dir.path() / "train-images-idx3-ubyte.gz",
       idx_bytes(
           {num_images, 28, width},
           std::string(size_t{num_images} * 28 * width, '\x80')));
   write_plain(
-      dir / "train-labels-idx1-ubyte",
+      dir.path() / "train-labels-idx1-ubyte",
       idx_bytes({static_cast<uint32_t>(labels.size())}, labels));
 }
 
-std::string train_error(const TemporaryDir& dir) {
+std::string train_error(const TemporaryDirectory& dir) {
   return error_of<ConfigError>(
       [&] { load_fashion_mnist(dir.path(), Split::kTrain); });
 }
@@ -48,7 +49,7 @@ std::string train_error(const TemporaryDir& dir) {
 TEST_CASE(
     "files of one's own in Fashion-MNIST's format are read, gzipped or not",
     "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   write_train_files(dir, 3, {0, 9, 4});
   CHECK(find_fashion_mnist(dir.path()) == dir.path());
   const auto set = load_fashion_mnist(dir.path(), Split::kTrain);
@@ -57,7 +58,7 @@ TEST_CASE(
 }
 
 TEST_CASE("files that do not fit together are refused by name", "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   write_train_files(dir, 3, {0, 1});
   CHECK(train_error(dir).find("train-labels-idx1-ubyte") != std::string::npos);
   CHECK(train_error(dir).find("expected 3 labels") != std::string::npos);
@@ -73,7 +74,7 @@ TEST_CASE("files that do not fit together are refused by name", "[train]") {
 TEST_CASE(
     "a folder without the data set is refused with the remedy",
     "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   const auto error =
       error_of<ConfigError>([&] { find_fashion_mnist(dir.path()); });
   CHECK(error.find(dir.path().string()) != std::string::npos);

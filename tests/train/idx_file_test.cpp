@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <tandem/core/errors.h>
+#include <tandem/testing/temporary_directory.h>
 
 #include "checks.h"
 #include "data_files.h"
@@ -13,10 +14,10 @@
 namespace {
 
 using tandem::ConfigError;
+using tandem::testing::TemporaryDirectory;
 using tandem::train::read_idx_file;
 using tandem::train::test::error_of;
 using tandem::train::test::idx_bytes;
-using tandem::train::test::TemporaryDir;
 using tandem::train::test::write_gzip;
 using tandem::train::test::write_plain;
 
@@ -26,11 +27,11 @@ std::string read_error(const std::filesystem::path& path, int64_t dims) {
 
 // The error names the file and holds both words.
 void check_refused(
-    const TemporaryDir& dir,
+    const TemporaryDirectory& dir,
     const std::string& bytes,
     const std::string& expected,
     const std::string& got) {
-  const auto path = dir / "file";
+  const auto path = dir.path() / "file";
   write_plain(path, bytes);
   const auto error = read_error(path, 2);
   INFO(error);
@@ -42,20 +43,21 @@ void check_refused(
 } // namespace
 
 TEST_CASE("an idx file is read alike plain and gzipped", "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   const auto bytes = idx_bytes({2, 3}, {1, 2, 3, 4, 5, '\xff'});
-  write_plain(dir / "plain", bytes);
-  write_gzip(dir / "zipped", bytes);
+  write_plain(dir.path() / "plain", bytes);
+  write_gzip(dir.path() / "zipped", bytes);
   const auto expected =
       torch::tensor({1, 2, 3, 4, 5, 255}, torch::kByte).view({2, 3});
-  CHECK(read_idx_file(dir / "plain", 2).equal(expected));
-  CHECK(read_idx_file(dir / "zipped", 2).equal(expected));
-  write_plain(dir / "none", idx_bytes({0, 3}, ""));
-  CHECK(read_idx_file(dir / "none", 2).sizes() == c10::IntArrayRef{0, 3});
+  CHECK(read_idx_file(dir.path() / "plain", 2).equal(expected));
+  CHECK(read_idx_file(dir.path() / "zipped", 2).equal(expected));
+  write_plain(dir.path() / "none", idx_bytes({0, 3}, ""));
+  CHECK(
+      read_idx_file(dir.path() / "none", 2).sizes() == c10::IntArrayRef{0, 3});
 }
 
 TEST_CASE("an idx file that lies about itself is refused", "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   const std::string six(6, 'x');
   check_refused(dir, "", "magic number 00000802", "0 bytes");
   check_refused(dir, "PNG!", "magic number 00000802", "504e4721");
@@ -71,12 +73,12 @@ TEST_CASE("an idx file that lies about itself is refused", "[train]") {
 }
 
 TEST_CASE("an idx file that cannot be read is refused by name", "[train]") {
-  const TemporaryDir dir;
+  const TemporaryDirectory dir;
   CHECK(
-      read_error(dir / "absent", 1).find((dir / "absent").string()) !=
-      std::string::npos);
+      read_error(dir.path() / "absent", 1)
+          .find((dir.path() / "absent").string()) != std::string::npos);
   CHECK(!read_error(dir.path(), 1).empty());
-  write_gzip(dir / "cut", idx_bytes({1000}, std::string(1000, 'x')));
-  std::filesystem::resize_file(dir / "cut", 30);
-  CHECK(!read_error(dir / "cut", 1).empty());
+  write_gzip(dir.path() / "cut", idx_bytes({1000}, std::string(1000, 'x')));
+  std::filesystem::resize_file(dir.path() / "cut", 30);
+  CHECK(!read_error(dir.path() / "cut", 1).empty());
 }

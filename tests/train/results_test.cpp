@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tandem/core/errors.h>
+#include <tandem/testing/temporary_directory.h>
 
 #include "checks.h"
 #include "data_files.h"
@@ -14,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 using tandem::ConfigError;
+using tandem::testing::TemporaryDirectory;
 using tandem::train::read_results;
 using tandem::train::ResultRow;
 using tandem::train::Results;
@@ -21,7 +23,6 @@ using tandem::train::results_from_json;
 using tandem::train::to_json;
 using tandem::train::write_results;
 using tandem::train::test::error_of;
-using tandem::train::test::TemporaryDir;
 
 Results full_results() {
   Results results;
@@ -107,8 +108,8 @@ TEST_CASE("a row with several threads per worker says so", "[train]") {
 TEST_CASE(
     "a results file is replaced in one step and leaves nothing beside it",
     "[train]") {
-  const TemporaryDir dir;
-  const auto path = dir / "results.json";
+  const TemporaryDirectory dir;
+  const auto path = dir.path() / "results.json";
   write_results(path, Results());
   write_results(path, full_results());
   CHECK(to_json(read_results(path)) == to_json(full_results()));
@@ -117,8 +118,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a results file that cannot be written or read is named", "[train]") {
-  const TemporaryDir dir;
-  const auto absent = dir / "absent";
+  const TemporaryDirectory dir;
+  const auto absent = dir.path() / "absent";
   const auto write = error_of<ConfigError>(
       [&] { write_results(absent / "results.json", Results()); });
   CHECK(write.find((absent / "results.json").string()) != std::string::npos);
@@ -131,8 +132,8 @@ TEST_CASE("a results file that cannot be written or read is named", "[train]") {
           }).find("origin.json") != std::string::npos);
   }
   // A folder in the way: nothing is left beside it.
-  std::filesystem::create_directory(dir / "taken");
-  CHECK_THROWS_AS(write_results(dir / "taken", Results()), ConfigError);
+  std::filesystem::create_directory(dir.path() / "taken");
+  CHECK_THROWS_AS(write_results(dir.path() / "taken", Results()), ConfigError);
   const std::filesystem::directory_iterator entries(dir.path());
   CHECK(std::distance(begin(entries), end(entries)) == 1);
 }
