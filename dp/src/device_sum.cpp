@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 

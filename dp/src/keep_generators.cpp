@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 
 namespace tandem::detail {
 
