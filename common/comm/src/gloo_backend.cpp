@@ -5,6 +5,8 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "sigpipe_guard.h"
+
 namespace tandem::comm {
 
 namespace {
@@ -26,6 +28,7 @@ class AbortableGloo final : public Gloo {
   // whatever is in flight fails here at once, and at the peers as soon as they
   // see the connections closed.
   void abort() override {
+    const SigpipeGuard guard;
     for (int peer = 0; peer < getSize(); ++peer) {
       if (peer != getRank() && close_by_timeout(peer)) {
         return;
@@ -61,6 +64,7 @@ void add_devices(Gloo::Options& options, bool one_host) {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
+  const SigpipeGuard guard;
   auto options = Gloo::Options::create(request.startup_timeout);
   add_devices(*options, request.one_host);
   options->threads = kNumThreads;

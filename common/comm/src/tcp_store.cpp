@@ -7,6 +7,7 @@
 #include <tandem/comm/rank_tag.h>
 #include <tandem/core/errors.h>
 
+#include "sigpipe_guard.h"
 #include "tcp_probe.h"
 #include "text.h"
 
@@ -69,6 +70,7 @@ c10::intrusive_ptr<c10d::Store> open_tcp_store(
   options.timeout = limit;
   // A group made again in this process finds the server of the first one.
   options.multiTenant = true;
+  const SigpipeGuard guard;
   try {
     return c10::make_intrusive<c10d::TCPStore>(env.master_addr, options);
   } catch (const std::exception& error) {

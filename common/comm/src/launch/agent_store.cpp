@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "file_descriptor.h"
+#include "sigpipe_guard.h"
 
 namespace tandem::comm::launch {
 
@@ -37,7 +38,10 @@ AgentStore::AgentStore() {
   options.port = port_;
   options.waitWorkers = false;
   options.masterListenFd = socket.release(); // the store closes it
+  const SigpipeGuard guard;
   store_ = c10::make_intrusive<c10d::TCPStore>(address(), options);
 }
+
+AgentStore::~AgentStore() = default;
 
 } // namespace tandem::comm::launch

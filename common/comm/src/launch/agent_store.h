@@ -17,6 +17,9 @@ class AgentStore {
  public:
   /// **Throws** `Error`.
   AgentStore();
+  ~AgentStore();
+  AgentStore(const AgentStore&) = delete;
+  AgentStore& operator=(const AgentStore&) = delete;
 
   std::string address() const {
     return "127.0.0.1";

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // How often groups are looked at whose leader has ended: nothing announces the
 // end of the others.
-constexpr int kTick_ms = 100;
+constexpr int kTickMs = 100;
 // For SIGKILL to take effect; and for a reader of the output, after Ctrl-C.
 constexpr auto kKillLimit = std::chrono::seconds(1);
 
@@ -39,13 +39,13 @@ std::string random_run_id() {
 } // namespace
 
 LaunchSession::Rank::Rank(
-    int64_t index_,
+    int64_t rank,
     const Program& program,
     const Guard& guard,
     const sigset_t& signal_mask,
     OutputQueue& output_queue,
     OutputQueue& error_queue)
-    : index(index_),
+    : index(rank),
       process(program, guard, signal_mask),
       output(
           process.take_output(),
@@ -137,7 +137,7 @@ void LaunchSession::move_output(bool from_ranks) {
       }
     }
   }
-  if (::poll(watched.data(), watched.size(), kTick_ms) <= 0) {
+  if (::poll(watched.data(), watched.size(), kTickMs) <= 0) {
     return;
   }
   auto ready = watched.begin() + 1;

@@ -5,7 +5,7 @@ namespace tandem::comm::launch {
 namespace {
 
 constexpr std::size_t kTailLines = 10;
-constexpr std::size_t kTailLine_bytes = 500;
+constexpr std::size_t kTailLineBytes = 500;
 
 } // namespace
 
@@ -13,7 +13,7 @@ void LineTail::push(std::string_view line) {
   if (lines_.size() == kTailLines) {
     lines_.pop_front();
   }
-  lines_.emplace_back(line.substr(0, kTailLine_bytes));
+  lines_.emplace_back(line.substr(0, kTailLineBytes));
 }
 
 LinePrefixer::LinePrefixer(std::string prefix, LineTail& tail)
@@ -36,8 +36,8 @@ void LinePrefixer::finish(std::string& out) {
 }
 
 void LinePrefixer::extend(std::string_view text, std::string& out) {
-  while (line_.size() + text.size() > kMaxLine_bytes) {
-    const auto room = kMaxLine_bytes - line_.size();
+  while (line_.size() + text.size() > kMaxLineBytes) {
+    const auto room = kMaxLineBytes - line_.size();
     line_.append(text.substr(0, room));
     text.remove_prefix(room);
     emit(out);

@@ -8,7 +8,7 @@
 
 namespace tandem::comm::launch {
 
-inline constexpr std::size_t kMaxLine_bytes = 64 << 10;
+inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 /// The last lines of a text, each cut to a readable length.
 class LineTail {
@@ -30,7 +30,7 @@ class LinePrefixer {
   LinePrefixer(std::string prefix, LineTail& tail);
 
   /// Appends to `out` the lines that `text` completes. A line of more than
-  /// `kMaxLine_bytes` comes as several.
+  /// `kMaxLineBytes` comes as several.
   void append(std::string_view text, std::string& out);
   /// Appends what is left of the last line, and the newline that it lacks.
   void finish(std::string& out);

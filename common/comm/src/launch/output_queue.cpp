@@ -9,12 +9,12 @@ namespace tandem::comm::launch {
 
 namespace {
 
-constexpr std::size_t kFullQueue_bytes = 1 << 20;
+constexpr std::size_t kFullQueueBytes = 1 << 20;
 
 } // namespace
 
 bool OutputQueue::full() const {
-  return text_.size() >= kFullQueue_bytes;
+  return text_.size() >= kFullQueueBytes;
 }
 
 void OutputQueue::write_some() {

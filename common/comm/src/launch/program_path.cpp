@@ -55,7 +55,7 @@ std::string find_program(
   int error = 0;
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const auto path = (folder.empty() ? "." : folder) + "/" + name;
+    auto path = (folder.empty() ? "." : folder) + "/" + name;
     const int found = why_not_executable(path);
     if (found == 0) {
       return path;

@@ -18,8 +18,10 @@ Environment current_environment() {
   return variables;
 }
 
-Environment
-rank_environment(Environment base, const Rendezvous& rendezvous, int64_t rank) {
+Environment rank_environment(
+    Environment base,
+    const Rendezvous& rendezvous,
+    int64_t rank) {
   const auto rank_text = std::to_string(rank);
   const auto size_text = std::to_string(rendezvous.num_ranks);
   Environment set{

@@ -20,7 +20,9 @@ Environment current_environment();
 
 /// The variables of one rank: `base` and, over it, what torchrun sets for a
 /// single host whose agent serves the store.
-Environment
-rank_environment(Environment base, const Rendezvous& rendezvous, int64_t rank);
+Environment rank_environment(
+    Environment base,
+    const Rendezvous& rendezvous,
+    int64_t rank);
 
 } // namespace tandem::comm::launch

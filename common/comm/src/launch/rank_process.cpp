@@ -19,7 +19,7 @@ class ExecArguments {
   explicit ExecArguments(const Program& program)
       : path_(program.path), argument_texts_(program.arguments) {
     for (const auto& [name, value] : program.environment) {
-      variable_texts_.push_back(name + "=" + value);
+      variable_texts_.push_back(fmt::format("{}={}", name, value));
     }
     arguments_ = pointers(argument_texts_);
     variables_ = pointers(variable_texts_);
@@ -32,6 +32,7 @@ class ExecArguments {
  private:
   static std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> result;
+    result.reserve(texts.size() + 1);
     for (auto& text : texts) {
       result.push_back(text.data());
     }

@@ -9,9 +9,9 @@ namespace tandem::comm::launch {
 
 namespace {
 
-constexpr std::size_t kRead_bytes = 64 << 10;
+constexpr std::size_t kReadBytes = 64 << 10;
 // What a pipe holds at most, by the kernel's limit for users.
-constexpr std::size_t kMaxPipe_bytes = 1 << 20;
+constexpr std::size_t kMaxPipeBytes = 1 << 20;
 
 } // namespace
 
@@ -23,7 +23,7 @@ RankStream::RankStream(
     : pipe_(std::move(pipe)), prefixer_(std::move(prefix), tail), out_(out) {}
 
 bool RankStream::pass_on() {
-  std::array<char, kRead_bytes> bytes;
+  std::array<char, kReadBytes> bytes;
   const auto size = ::read(pipe_.get(), bytes.data(), bytes.size());
   if (size > 0) {
     prefixer_.append(
@@ -40,8 +40,8 @@ bool RankStream::pass_on() {
 
 void RankStream::pass_on_all() {
   // No more than a full pipe: a process that is still alive may write for ever.
-  for (std::size_t size = 0; size <= kMaxPipe_bytes && pass_on();
-       size += kRead_bytes) {
+  for (std::size_t size = 0; size <= kMaxPipeBytes && pass_on();
+       size += kReadBytes) {
   }
 }
 
