@@ -109,7 +109,8 @@ install_bare_torch() {
   pip_install --no-deps "torch==$torch"
   local requirements
   mapfile -t requirements < <(runtime_requirements)
-  ((${#requirements[@]} == 0)) || pip_install "${requirements[@]}"
+  ((${#requirements[@]} == 0)) ||
+    pip_install --no-warn-conflicts "${requirements[@]}"
 }
 
 install_whole_torch() {
