@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <tandem/train/environment.h>
 #include <tandem/train/results.h>
 
 #include "placement/placement_options.h"
+#include "program_environment.h"
 #include "train/train_run.h"
 
 namespace tandem::bench {
@@ -58,15 +58,17 @@ int run_train(
     if (!options.json.empty()) {
       train::write_results(
           options.json,
-          {line, train::current_environment(), {row}});
+          {line, program_environment(worker.threads()), {row}});
     }
   }
   return 0;
 }
 
 void add_recipe_options(CLI::App& app, TrainRecipe& recipe) {
-  app.add_option("--epochs", recipe.epochs, "Default: 1, if no --steps");
-  app.add_option("--steps", recipe.steps, "Optimizer steps at most");
+  app.add_option("--epochs", recipe.epochs, "Default: 1, if no --steps")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", recipe.steps, "Optimizer steps at most")
+      ->check(CLI::PositiveNumber);
   app.add_option("--batch", recipe.batch, "Images of a step, of all workers")
       ->capture_default_str();
   app.add_option("--lr", recipe.learning_rate, "Of SGD with momentum 0.9")

@@ -10,11 +10,11 @@
 #include <CLI/CLI.hpp>
 
 #include <tandem/comm/comm.h>
-#include <tandem/train/environment.h>
 #include <tandem/train/results.h>
 
 #include "placement/placement_options.h"
 #include "processes/rerun.h"
+#include "program_environment.h"
 #include "verify/verify_run.h"
 
 namespace tandem::bench {
@@ -83,12 +83,13 @@ train::ResultRow verify_model(
 
 void write_if_asked(
     const VerifyCommandOptions& options,
+    int64_t threads,
     const CommandLine& line,
     std::vector<train::ResultRow> rows) {
   if (!options.json.empty()) {
     train::write_results(
         options.json,
-        {line, train::current_environment(), std::move(rows)});
+        {line, program_environment(threads), std::move(rows)});
   }
 }
 
@@ -111,7 +112,7 @@ int verify_as_worker(
         all_equal && *rows.back().verify_max_abs_diff < kVerifyTolerance;
   }
   if (worker.is_main()) {
-    write_if_asked(options, line, std::move(rows));
+    write_if_asked(options, worker.threads(), line, std::move(rows));
   }
   return all_equal ? 0 : 1;
 }
@@ -145,7 +146,7 @@ int verify_each(
         results.rows.end(),
         std::back_inserter(rows));
   }
-  write_if_asked(options, line, std::move(rows));
+  write_if_asked(options, request.threads, line, std::move(rows));
   return exit_code;
 }
 

@@ -10,7 +10,7 @@ namespace tandem::bench {
 namespace {
 
 constexpr const char* kRowFormat =
-    "{:<8} {:>7} {:>7}  {:>9} {:>9} {:>9}  {:>9} {:>9}  {:>8}\n";
+    "{:<8} {:>7} {:>7}  {:>8} {:>8} {:>8}  {:>8} {:>9} {:>9}  {:>6}\n";
 
 // Speed of the single row with the fewest or the most threads.
 struct Baselines {
@@ -34,6 +34,15 @@ Baselines find_baselines(const std::vector<train::ResultRow>& rows) {
     }
   }
   return baselines;
+}
+
+std::optional<double> early_loss(const train::ResultRow& row) {
+  for (const auto& [step, loss] : row.losses) {
+    if (step == kDemoEarlyStep) {
+      return loss;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string number(const std::optional<double>& value, const char* format) {
@@ -65,22 +74,24 @@ std::string demo_table(const std::vector<train::ResultRow>& rows) {
       "strategy",
       "workers",
       "threads",
-      "test loss",
+      "loss at",
+      "loss on",
       "accuracy",
-      "speed",
-      "speed-up",
-      "speed-up",
+      "images/s",
+      "times 1",
+      "times all",
       "memory");
   text += fmt::format(
       kRowFormat,
       "",
       "",
       "each",
-      "",
+      fmt::format("step {}", kDemoEarlyStep),
+      "test",
       "%",
-      "images/s",
-      "1 thread",
-      "all cores",
+      "",
+      "thread",
+      "cores",
       "MiB");
   for (const auto& row : rows) {
     text += fmt::format(
@@ -88,6 +99,7 @@ std::string demo_table(const std::vector<train::ResultRow>& rows) {
         row.strategy,
         row.workers,
         row.threads_per_worker,
+        number(early_loss(row), "{:.4f}"),
         number(row.test_loss, "{:.4f}"),
         percent(row.test_accuracy),
         number(row.samples_per_s, "{:.0f}"),

@@ -24,7 +24,7 @@ constexpr std::array kRendezvousVariables{
     "TORCHELASTIC_USE_AGENT_STORE"};
 
 Finding rendezvous_finding() {
-  constexpr auto kSubject = "rendezvous";
+  const std::string subject = "rendezvous";
   std::string set;
   for (const auto* name : kRendezvousVariables) {
     if (const auto value = comm::process_env(name)) {
@@ -34,16 +34,16 @@ Finding rendezvous_finding() {
   if (set.empty()) {
     return {
         Verdict::kOk,
-        kSubject,
+        subject,
         "no variables set: this process is a world of one"};
   }
   try {
     comm::parse_rendezvous_env(comm::process_env, std::nullopt);
-    return {Verdict::kOk, kSubject, set};
+    return {Verdict::kOk, subject, set};
   } catch (const ConfigError& error) {
     return {
         Verdict::kBroken,
-        kSubject,
+        subject,
         error.what_without_backtrace(),
         "unset the variables, or start ranks with tandem launch or torchrun"};
   }
@@ -51,7 +51,7 @@ Finding rendezvous_finding() {
 
 // Serves a store there and meets it as a client, as every launch does.
 Finding loopback_finding() {
-  constexpr auto kSubject = "loopback";
+  const std::string subject = "loopback";
   try {
     c10d::TCPStoreOptions options;
     options.port = 0;
@@ -59,12 +59,12 @@ Finding loopback_finding() {
     options.waitWorkers = false;
     options.timeout = std::chrono::seconds(10);
     c10d::TCPStore("127.0.0.1", options).add("doctor", 1);
-    return {Verdict::kOk, kSubject, "a store on 127.0.0.1 answers"};
+    return {Verdict::kOk, subject, "a store on 127.0.0.1 answers"};
   } catch (...) {
     const auto message = message_of(std::current_exception());
     return {
         Verdict::kBroken,
-        kSubject,
+        subject,
         "a store on 127.0.0.1 does not answer: " +
             message.substr(0, message.find('\n')),
         "bring the loopback interface up: ip link set lo up"};

@@ -23,7 +23,7 @@ Finding device_finding(int index) {
         cudaGetErrorString(error),
         "look at nvidia-smi, or hide the device with CUDA_VISIBLE_DEVICES"};
   }
-  constexpr double kBytesPerGib = 1 << 30;
+  constexpr double bytes_per_gib = 1 << 30;
   return {
       Verdict::kOk,
       subject,
@@ -32,7 +32,7 @@ Finding device_finding(int index) {
           properties.name,
           properties.major,
           properties.minor,
-          static_cast<double>(properties.totalGlobalMem) / kBytesPerGib)};
+          static_cast<double>(properties.totalGlobalMem) / bytes_per_gib)};
 }
 
 } // namespace

@@ -6,16 +6,16 @@
 namespace tandem::bench {
 
 Finding data_finding(const std::filesystem::path& data_dir) {
-  constexpr auto kSubject = "data set";
+  const std::string subject = "data set";
   try {
     return {
         Verdict::kOk,
-        kSubject,
+        subject,
         "Fashion-MNIST in " + train::find_fashion_mnist(data_dir).string()};
   } catch (const ConfigError& error) {
     return {
         Verdict::kAbsent,
-        kSubject,
+        subject,
         error.what_without_backtrace(),
         "run scripts/setup.sh, or train with --data synthetic"};
   }

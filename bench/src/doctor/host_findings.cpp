@@ -41,14 +41,14 @@ Finding memory_finding() {
     }
     file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
-  constexpr double kKibPerGib = 1 << 20;
+  constexpr double kib_per_gib = 1 << 20;
   return {
       Verdict::kOk,
       "memory",
       fmt::format(
           "{:.1f} GiB, {:.1f} GiB available",
-          static_cast<double>(total_kib) / kKibPerGib,
-          static_cast<double>(available_kib) / kKibPerGib)};
+          static_cast<double>(total_kib) / kib_per_gib,
+          static_cast<double>(available_kib) / kib_per_gib)};
 }
 
 } // namespace

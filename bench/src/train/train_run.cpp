@@ -82,6 +82,9 @@ train::TrainingLog train_model(
         return at::cross_entropy_loss(model.forward(batch.data), batch.target);
       },
       options);
+  if (model.rank() == 0) {
+    std::cerr << model.describe() << '\n';
+  }
   return trainer.fit(batches);
 }
 
@@ -133,9 +136,6 @@ train::ResultRow run_training(
   auto row = describe_run(worker, recipe);
   const auto model = make_model(worker, recipe);
   const auto data = load_image_data(recipe.data);
-  if (worker.is_main()) {
-    std::cerr << model->describe() << '\n';
-  }
   const auto log = train_model(*model, data.train, recipe);
   row.steps_run = log.steps;
   row.step_ms = log.step_ms;

@@ -17,7 +17,7 @@ struct TrainRecipe {
   ImageDataOptions data;
   /// Rows of a step, over all workers.
   int64_t batch = 128;
-  double learning_rate = 0.1;
+  double learning_rate = 0.07;
   /// The learning rate falls to 0 over the training; else it is constant.
   bool decay = true;
   /// Of the initial values and of the order of samples.
