@@ -4,7 +4,7 @@
 
 namespace {
 
-using tandem::comm::launch::kMaxLine_bytes;
+using tandem::comm::launch::kMaxLineBytes;
 using tandem::comm::launch::LinePrefixer;
 using tandem::comm::launch::LineTail;
 
@@ -45,7 +45,7 @@ TEST_CASE(
 TEST_CASE(
     "LinePrefixer cuts lines above its limit and loses no byte of them",
     "[launch]") {
-  const std::string longest(kMaxLine_bytes, 'x');
+  const std::string longest(kMaxLineBytes, 'x');
   const auto line = "[rank 1] " + longest + "\n";
   CHECK(prefixed({longest + "\n"}) == std::vector<std::string>{line, ""});
   CHECK(prefixed({longest}) == std::vector<std::string>{"", line});
