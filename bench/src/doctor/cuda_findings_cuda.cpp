@@ -48,13 +48,19 @@ std::vector<Finding> cuda_findings() {
       "runtime {}, driver {}",
       cuda_version(runtime),
       driver == 0 ? "none" : "for " + cuda_version(driver));
+  if (driver == 0) {
+    return {
+        {Verdict::kAbsent,
+         "CUDA",
+         versions,
+         "needed only for GPUs: install NVIDIA's driver"}};
+  }
   if (error != cudaSuccess || num_devices == 0) {
     return {
         {Verdict::kAbsent,
          "CUDA",
          fmt::format("{}: {}", versions, cudaGetErrorString(error)),
-         driver == 0 ? "needed only for GPUs: install NVIDIA's driver"
-                     : "look at nvidia-smi and CUDA_VISIBLE_DEVICES"}};
+         "look at nvidia-smi and CUDA_VISIBLE_DEVICES"}};
   }
   std::vector<Finding> findings{
       {Verdict::kOk,

@@ -1,20 +1,29 @@
 #include "doctor/finding.h"
 
+#include <dlfcn.h>
+
 #include <fmt/format.h>
-#include <torch/csrc/cuda/nccl.h>
 
 namespace tandem::bench {
 
 namespace {
 
-// LibTorch packs major, minor and patch into 32, 16 and 16 bits.
+// Asked of the library that libtorch_cuda took along, whatever its header said:
+// nccl.h belongs to comm.
 std::string loaded_nccl_version() {
-  const auto packed = torch::cuda::nccl::version();
-  return fmt::format(
-      "{}.{}.{}",
-      packed >> 32,
-      packed >> 16 & 0xffff,
-      packed & 0xffff);
+  void* const library = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    return "none";
+  }
+  using GetVersion = int (*)(int*);
+  const auto get_version =
+      reinterpret_cast<GetVersion>(::dlsym(library, "ncclGetVersion"));
+  int code = 0; // 22809 for 2.28.9
+  const bool known = get_version != nullptr && get_version(&code) == 0;
+  ::dlclose(library);
+  return known
+      ? fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100)
+      : "unknown";
 }
 
 } // namespace
@@ -22,8 +31,7 @@ std::string loaded_nccl_version() {
 std::vector<Finding> nccl_findings() {
   const std::string header = TANDEM_NCCL_HEADER_VERSION;
   const auto library = loaded_nccl_version();
-  const auto found =
-      fmt::format("built with {}, library {} loaded", header, library);
+  const auto found = fmt::format("header {}, library {}", header, library);
   if (header == library) {
     return {{Verdict::kOk, "NCCL", found}};
   }

@@ -21,7 +21,7 @@ class OutputQueue {
     return text_;
   }
   bool empty() const {
-    return text_.empty();
+    return num_unsent() == 0;
   }
   /// True when ranks had better wait.
   bool full() const;
@@ -30,8 +30,13 @@ class OutputQueue {
   void write_some();
 
  private:
+  std::size_t num_unsent() const {
+    return text_.size() - sent_;
+  }
+
   int fd_;
   std::string text_;
+  std::size_t sent_ = 0; // bytes at the front of `text_`, removed in bulk
 };
 
 } // namespace tandem::comm::launch
