@@ -1,13 +1,18 @@
 #include <tandem/comm/agreement.h>
 
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <vector>
 
+#include <tandem/comm/comm.h>
 #include <tandem/core/errors.h>
 #include <tandem/testing/error_text.h>
+#include <tandem/testing/rank_processes.h>
 #include <tandem/testing/rank_threads.h>
 
 #include "tandem_catch.h"
+#include "unused_port.h"
 
 namespace comm = tandem::comm;
 using namespace std::chrono_literals;
@@ -118,6 +123,26 @@ TEST_CASE("agreement tells all ranks of one's failure in time", "[comm]") {
   }
 }
 
+TEST_CASE("a failing rank 0 stays until the others have heard", "[comm]") {
+  // It may host the store, and exit next.
+  std::atomic<bool> came{false};
+  const auto errors = try_ranks(2, [&](RankContext& context) {
+    auto& group = *context.group();
+    if (context.rank() == 0) {
+      comm::report_failure(group, "ddp", "its own check");
+      if (!came) {
+        throw tandem::Error("left alone");
+      }
+      return;
+    }
+    std::this_thread::sleep_for(100ms); // what rank 0 has to wait for
+    came = true;
+    comm::agree_or_throw(group, "ddp", {});
+  });
+  CHECK_FALSE(errors[0]);
+  CHECK(holds<tandem::PeerError>(errors[1]));
+}
+
 TEST_CASE("agreement names the ranks that do not answer", "[comm]") {
   const auto errors = try_ranks(
       3,
@@ -142,4 +167,35 @@ TEST_CASE("agreements follow one another in one group", "[comm]") {
     comm::agree_or_throw(group, "ddp", {{"a", std::to_string(context.rank())}});
   });
   check_all<tandem::ConfigError>(errors, {"a: expected 0", "got 1"});
+}
+
+namespace {
+
+TANDEM_RANK_FUNCTION(disagrees_and_exits) {
+  const auto group = comm::init_process_group();
+  comm::agree_or_throw(
+      *group,
+      "ddp",
+      {{"a", process.rank() == 2 ? "other" : "usual"}});
+  return {};
+}
+
+} // namespace
+
+TEST_CASE(
+    "agreement is heard by all though rank 0 takes its store along",
+    "[comm][processes]") {
+  const auto outcomes = tandem::testing::try_processes(
+      4,
+      "disagrees_and_exits",
+      tandem::testing::RunProcessesOptions().environment(
+          {{"TORCHELASTIC_USE_AGENT_STORE", "False"},
+           {"MASTER_PORT", tandem::test::unused_port()}}));
+  for (const auto& outcome : outcomes) {
+    CAPTURE(outcome.error);
+    CHECK(missing_parts(
+              outcome.error,
+              {"a: expected usual as on rank 0, got other on rank 2"})
+              .empty());
+  }
 }

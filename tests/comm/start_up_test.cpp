@@ -76,4 +76,8 @@ TEST_CASE("a store serves one group after the other", "[comm]") {
     CHECK(sum_in_new_group(0) == 3);
     CHECK(other.get() == 3);
   }
+  // Nobody is taken for present because of an earlier group.
+  const auto alone = thrown_text<tandem::TimeoutError>(
+      [&] { comm::connect_group(request_for(store, 0, 2, 300ms)); });
+  CHECK(missing_parts(alone.value_or("nothing thrown"), {"rank 1"}).empty());
 }

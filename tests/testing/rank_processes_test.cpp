@@ -62,8 +62,8 @@ TANDEM_RANK_FUNCTION(hangs_on_rank_1) {
   return {};
 }
 
-/// Writes the ids of itself and of a process that it starts, and hangs.
-TANDEM_RANK_FUNCTION(leaves_a_child) {
+/// Starts a process; writes its id, and the rank's own, to a file.
+void leave_child(const tandem::testing::RankProcess& process) {
   const std::string file =
       process.argument() + "/" + std::to_string(process.rank());
   const auto command = "sleep 600 & echo $! > '" + file + "'; echo " +
@@ -71,7 +71,15 @@ TANDEM_RANK_FUNCTION(leaves_a_child) {
   if (std::system(command.c_str()) != 0) {
     throw tandem::Error("no shell");
   }
-  process.doing("left a child");
+}
+
+TANDEM_RANK_FUNCTION(leaves_a_child) {
+  leave_child(process);
+  return {};
+}
+
+TANDEM_RANK_FUNCTION(leaves_a_child_and_hangs) {
+  leave_child(process);
   hang();
 }
 
@@ -88,7 +96,7 @@ TANDEM_RANK_FUNCTION(runs_processes_itself) {
   });
   try_processes(
       2,
-      "leaves_a_child",
+      "leaves_a_child_and_hangs",
       RunProcessesOptions().argument(process.argument()));
   announcer.join();
   return {};
@@ -190,17 +198,25 @@ TEST_CASE("run_processes refuses a function that is not there", "[testing]") {
   CHECK_THROWS_AS(run_processes(1, "no such"), tandem::ConfigError);
 }
 
-TEST_CASE("a killed rank leaves no process behind", "[testing]") {
+TEST_CASE("a rank leaves no process behind", "[testing]") {
   const tandem::testing::TemporaryDirectory directory;
-  const auto outcomes = try_processes(
+  run_processes(
       1,
       "leaves_a_child",
-      RunProcessesOptions()
-          .argument(directory.path())
-          .kill(tandem::testing::KillRank{0, "left a child"}));
-  CHECK(outcomes[0].status.signal == SIGKILL);
+      RunProcessesOptions().argument(directory.path()));
   CHECK(std::filesystem::exists(directory.path() / "0"));
   CHECK(still_running(directory.path(), {"0"}).empty());
+}
+
+TEST_CASE("a rank is killed where the options say", "[testing]") {
+  const auto outcomes = try_processes(
+      2,
+      "hangs_on_rank_1",
+      RunProcessesOptions().kill(
+          tandem::testing::KillRank{1, "hanging", SIGTERM}));
+  CHECK(outcomes[0].success());
+  CHECK(outcomes[1].status.signal == SIGTERM);
+  CHECK(outcomes[1].last_doing == "hanging");
 }
 
 TEST_CASE("ranks end with the binary that started them", "[testing]") {

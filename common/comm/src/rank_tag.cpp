@@ -1,6 +1,7 @@
 #include <tandem/comm/rank_tag.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tandem::comm {
 
