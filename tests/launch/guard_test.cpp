@@ -63,8 +63,8 @@ TEST_CASE(
 TEST_CASE(
     "tandem launch killed by SIGKILL leaves no rank behind a shell",
     "[launch][FT-08]") {
-  ChildProcess launcher(
-      tandem_launch({"bash", "-c", TANDEM_RANK_PROGRAM " ready hang; true"}));
+  ChildProcess launcher(tandem_launch(
+      {"bash", "-c", "'" TANDEM_RANK_PROGRAM "' ready hang; true"}));
   const auto handles = all_processes(launcher);
   launcher.signal(SIGKILL);
   check_none_left(handles);

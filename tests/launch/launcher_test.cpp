@@ -3,13 +3,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tandem/comm/launcher.h>
+#include <tandem/testing/temporary_directory.h>
 
 #include "child_process.h"
 
@@ -156,16 +157,14 @@ TEST_CASE(
     "launch_local kills ranks that ignore SIGTERM after the grace",
     "[launch]") {
   // Rank 1 fails only when rank 0 is deaf.
-  std::string folder = "/tmp/tandem-XXXXXX";
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  const testing::TemporaryDirectory folder;
   const auto launched = launch(
       2,
       sh("if [ $RANK = 0 ]; then trap '' TERM; touch \"$FOLDER/deaf\"; fi; "
          "while [ $RANK = 0 ]; do sleep 1000; done; "
          "while [ ! -e \"$FOLDER/deaf\" ]; do sleep 0.01; done; exit 3"),
       200ms,
-      {{"FOLDER", folder}});
-  std::filesystem::remove_all(folder);
+      {{"FOLDER", folder.path().string()}});
   CHECK(launched.result.exit_code == 3);
   CHECK(launched.result.first_failure.value().rank == 1);
   CHECK(test::children_of(::getpid()).empty());
@@ -253,16 +252,15 @@ TEST_CASE(
 TEST_CASE(
     "launch_local fails in one piece if the kernel cannot run the file",
     "[launch]") {
-  std::string path = "/tmp/tandem-XXXXXX";
-  const comm::launch::FileDescriptor file(::mkstemp(path.data()));
-  CHECK(::write(file.get(), "#!/no/such/shell\n", 17) == 17);
-  ::fchmod(file.get(), 0700);
+  const testing::TemporaryDirectory folder;
+  const auto path = (folder.path() / "script").string();
+  std::ofstream(path) << "#!/no/such/shell\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   try {
     launch(2, {path});
     FAIL("it ran");
   } catch (const comm::ProgramError& error) {
     CHECK_THAT(error.what(), Catch::Contains(path));
   }
-  ::unlink(path.c_str());
   CHECK(test::children_of(::getpid()).empty());
 }

@@ -3,9 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
-
 #include <tandem/comm/launcher.h>
+#include <tandem/testing/temporary_directory.h>
 
 #include "launch/program_path.h"
 
@@ -18,17 +17,12 @@ using tandem::comm::launch::find_program;
 class ProgramFolders {
  public:
   ProgramFolders() {
-    std::string name = (fs::temp_directory_path() / "tandem-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
     for (const auto* folder : {"a", "b", "c"}) {
-      fs::create_directory(root_ / folder);
+      fs::create_directory(root_.path() / folder);
     }
   }
-  ~ProgramFolders() {
-    fs::remove_all(root_);
-  }
   std::string path(const std::string& name) const {
-    return (root_ / name).string();
+    return (root_.path() / name).string();
   }
   void add_file(const std::string& name, bool executable) const {
     std::ofstream(path(name)) << "#!/bin/sh\n";
@@ -38,7 +32,7 @@ class ProgramFolders {
   }
 
  private:
-  fs::path root_;
+  tandem::testing::TemporaryDirectory root_;
 };
 
 // The exit code of the failure; 0 if the program was found.

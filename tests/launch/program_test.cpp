@@ -1,32 +1,14 @@
 #include "tandem_catch.h"
 
+#include "../bench/program.h"
 #include "child_process.h"
 
 namespace {
 
+using tandem::bench::test::kRankVariables;
+using tandem::bench::test::run_tandem;
 using tandem::test::ChildProcess;
 using tandem::test::count_of;
-
-struct Ended {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-Ended run_tandem(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), TANDEM_PROGRAM);
-  ChildProcess program(
-      arguments,
-      {"RANK",
-       "WORLD_SIZE",
-       "LOCAL_RANK",
-       "LOCAL_WORLD_SIZE",
-       "MASTER_ADDR",
-       "MASTER_PORT",
-       "TORCHELASTIC_USE_AGENT_STORE"});
-  const int code = program.wait();
-  return {code, program.out(), program.err()};
-}
 
 // A mistake is told in one line on stderr that holds `part`.
 void check_refused(
@@ -43,19 +25,61 @@ void check_refused(
 
 } // namespace
 
-TEST_CASE("tandem tells a mistake in its arguments in one line", "[launch]") {
+TEST_CASE("tandem tells a mistake in its command in one line", "[launch]") {
   check_refused({"launhc"}, "'launhc'");
   check_refused({"--launch"}, "--launch");
   check_refused({"launch", "true"}, "required");
+  check_refused({"launch", "-x", "-n", "2", "true"}, "-x");
+}
+
+TEST_CASE("tandem launch refuses a number of ranks that is none", "[launch]") {
   check_refused({"launch", "-n", "0", "true"}, "got 0");
   check_refused({"launch", "-n", "-3", "true"}, "got -3");
   check_refused({"launch", "-n", "two", "true"}, "'two'");
   check_refused({"launch", "-n", "2x", "true"}, "'2x'");
+}
+
+TEST_CASE("tandem launch refuses a program that it cannot run", "[launch]") {
   check_refused({"launch", "-n", "2"}, "program");
   check_refused({"launch", "-n", "2", "--"}, "program");
-  check_refused({"launch", "-x", "-n", "2", "true"}, "-x");
   check_refused({"launch", "-n", "2", "no-such-program"}, "PATH", 127);
   check_refused({"launch", "-n", "2", "/etc/passwd"}, "/etc/passwd", 126);
+}
+
+TEST_CASE(
+    "tandem train tells a bad rendezvous variable in one line",
+    "[launch][ENV-01]") {
+  for (const std::string bad :
+       {"RANK=2",
+        "WORLD_SIZE=two",
+        "LOCAL_RANK=-1",
+        "LOCAL_WORLD_SIZE=0",
+        "MASTER_ADDR=",
+        "MASTER_PORT=65536",
+        "TORCHELASTIC_USE_AGENT_STORE=perhaps"}) {
+    ChildProcess program(
+        {"env",
+         "RANK=0",
+         "WORLD_SIZE=2",
+         "LOCAL_RANK=0",
+         "LOCAL_WORLD_SIZE=2",
+         "MASTER_ADDR=127.0.0.1",
+         "MASTER_PORT=0",
+         bad,
+         TANDEM_PROGRAM,
+         "train",
+         "--strategy=ddp",
+         "--data=synthetic",
+         "--device=cpu"},
+        kRankVariables);
+    CHECK(program.wait() == 2);
+    CHECK(count_of("\n", program.err()) == 1);
+    const auto equals = bad.find('=');
+    CHECK_THAT(
+        program.err(),
+        Catch::Contains(bad.substr(0, equals) + ": expected") &&
+            Catch::Contains("'" + bad.substr(equals + 1) + "'"));
+  }
 }
 
 TEST_CASE("tandem prints its version and help with code 0", "[launch]") {
@@ -132,9 +156,15 @@ TEST_CASE("tandem doctor finds this machine well", "[launch]") {
 }
 
 TEST_CASE("tandem doctor tells what to do about what it misses", "[launch]") {
-  ::setenv("RANK", "one", 1);
-  ::setenv("WORLD_SIZE", "2", 1);
-  ChildProcess doctor({TANDEM_PROGRAM, "doctor", "--data-dir", "/no/such"});
+  ChildProcess doctor(
+      {"env",
+       "RANK=one",
+       "WORLD_SIZE=2",
+       TANDEM_PROGRAM,
+       "doctor",
+       "--data-dir",
+       "/no/such"},
+      kRankVariables);
   CHECK(doctor.wait() == 1);
   CHECK_THAT(
       doctor.out(),
