@@ -10,6 +10,20 @@ configure_package_config_file(
 write_basic_package_version_file(
   "${PROJECT_BINARY_DIR}/TandemConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
+if(TARGET tandem_program)
+  # INSTALL_RPATH_USE_LINK_PATH would leave out .deps, a folder of the project.
+  set(_tandem_rpath "")
+  foreach(library IN ITEMS libtorch_cpu libcudart libnccl)
+    if(TARGET LibTorch::${library})
+      get_target_property(path LibTorch::${library} IMPORTED_LOCATION)
+      get_filename_component(path "${path}" DIRECTORY)
+      list(APPEND _tandem_rpath "${path}")
+    endif()
+  endforeach()
+  set_target_properties(tandem_program PROPERTIES
+    INSTALL_RPATH "${_tandem_rpath}")
+  install(TARGETS tandem_program)
+endif()
 install(EXPORT TandemTargets NAMESPACE tandem:: DESTINATION "${_tandem_dir}")
 install(FILES
   "${PROJECT_BINARY_DIR}/TandemConfig.cmake"

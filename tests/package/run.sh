@@ -7,7 +7,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mode=$1
-folder=$2
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
 
 arguments=()
 case $mode in
@@ -16,7 +17,7 @@ case $mode in
       -DTANDEM_UNITY=OFF)
     ;;
   find_package)
-    cmake --install "$3" --prefix "$folder/prefix" >"$folder.log"
+    cmake --install "$3" --prefix "$folder/prefix" >"$folder/install.log"
     arguments=("-DCMAKE_PREFIX_PATH=$folder/prefix")
     ;;
   *) echo "run.sh: unknown mode '$mode'" >&2 && exit 1 ;;
