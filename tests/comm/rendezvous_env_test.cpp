@@ -103,8 +103,13 @@ std::vector<BadValue> bad_combinations() {
         {"TORCHELASTIC_RESTART_COUNT", "x"}},
        "TORCHELASTIC_RESTART_COUNT",
        "'x'"},
+      {{{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"MASTER_PORT", "0"}},
+       "MASTER_PORT",
+       "'0'"},
       {{{"RANK", "0"},
         {"LOCAL_RANK", "0"},
+        {"WORLD_SIZE", "1"},
+        {"LOCAL_WORLD_SIZE", "1"},
         {"MASTER_PORT", "0"},
         {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
        "MASTER_PORT",
@@ -154,7 +159,7 @@ TEST_CASE("rendezvous variables are read as they are", "[comm][ENV-01]") {
 }
 
 TEST_CASE(
-    "rendezvous accepts the largest values and port 0 on the store's host",
+    "rendezvous accepts the largest values, and port 0 from a world of one",
     "[comm][ENV-01]") {
   const auto env = parse_changed(
       {{"RANK", "2147483646"},
@@ -162,9 +167,13 @@ TEST_CASE(
        {"MASTER_PORT", "65535"}});
   CHECK(env.rank == 2147483646);
   CHECK(env.master_port == 65535);
-  CHECK(
-      parse_changed({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"MASTER_PORT", "0"}})
-          .master_port == 0);
+  const auto alone = parse_changed(
+      {{"RANK", "0"},
+       {"WORLD_SIZE", "1"},
+       {"LOCAL_RANK", "0"},
+       {"LOCAL_WORLD_SIZE", "1"},
+       {"MASTER_PORT", "0"}});
+  CHECK(alone.master_port == 0);
 }
 
 TEST_CASE(

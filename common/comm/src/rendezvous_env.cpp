@@ -137,13 +137,14 @@ void read_store(const VariableReader& reader, RendezvousEnv& env) {
         kMaxCount,
         "the number of restarts, decimal digits from 0 to 2147483647");
   }
-  const bool hosts_store = env.rank == 0 && !env.agent_store;
+  // A port that the kernel chose could not be told to the other ranks.
+  const bool may_choose = env.world_size == 1 && !env.agent_store;
   env.master_port = static_cast<uint16_t>(reader.number(
       "MASTER_PORT",
-      hosts_store ? 0 : 1,
+      may_choose ? 0 : 1,
       kMaxPort,
-      hosts_store ? "a port, decimal digits from 0 (choose one) to 65535"
-                  : "the port of the store, decimal digits from 1 to 65535"));
+      may_choose ? "a port, decimal digits from 0 (choose one) to 65535"
+                 : "the port of the store, decimal digits from 1 to 65535"));
   env.one_host = is_loopback(env.master_addr) || env.world_size == 1;
 }
 
