@@ -1,6 +1,7 @@
 #include "support.h"
 
 #include "tandem_catch.h"
+#include "warnings.h"
 
 namespace tandem::test {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 /// One rank with the one weight wrapped: inputs are the rank plus a number, so
 /// that the two ranks' mean is that number plus 0.5.
 struct ScaleRank {
-  explicit ScaleRank(const RankContext& context, const Options& options = {})
+  explicit ScaleRank(const RankContext& context, const Options& options)
       : rank(static_cast<double>(context.rank())), model(net, options) {}
 
   at::Tensor forward(double plus) {
@@ -190,6 +191,72 @@ TEST_CASE("two losses over two towers are both synced", "[ddp][DDP-55]") {
       }
     });
   }
+}
+
+/// Towers whose gradients arrive in the order that the caller wants.
+struct OrderedTowersImpl : torch::nn::Module {
+  OrderedTowersImpl() : towers(register_module("towers", Towers())) {}
+  at::Tensor forward(const at::Tensor& input, bool right_first) {
+    // Backward takes the node that was made last first.
+    if (right_first) {
+      const auto left = towers->left(input);
+      return left + towers->right(input + 10);
+    }
+    const auto right = towers->right(input + 10);
+    return right + towers->left(input);
+  }
+  Towers towers;
+};
+TORCH_MODULE(OrderedTowers);
+
+TEST_CASE("gradients may arrive in another order on each rank", "[ddp]") {
+  const auto nets = run_ranks(2, [](RankContext& context) {
+    OrderedTowers net;
+    DistributedDataParallel model(
+        net,
+        Options().first_bucket_bytes(1).bucket_cap_bytes(1));
+    const auto rank = static_cast<double>(context.rank());
+    model(net->towers->left->input(rank), context.rank() == 0).backward();
+    return net;
+  });
+  for (const auto& net : nets) {
+    CHECK(net->towers->left->weight.grad().item<double>() == 0.5);
+    CHECK(net->towers->right->weight.grad().item<double>() == 10.5);
+  }
+}
+
+TEST_CASE("reduction starts while backward runs", "[ddp][DDP-93]") {
+  run_ranks(2, [](RankContext& context) {
+    Mlp net;
+    DistributedDataParallel model(net, Options().first_bucket_bytes(1));
+    int64_t at_first_layer = 0;
+    net->parameters()[0].register_hook([&](const at::Tensor&) {
+      at_first_layer = model->counters().collectives;
+    });
+    const auto before = model->counters().collectives;
+    model(share(normal({kRows, 2}, 1), context)).sum().backward();
+    TORCH_CHECK(at_first_layer == before + 1);
+    TORCH_CHECK(model->counters().collectives == before + 2);
+  });
+}
+
+TEST_CASE("a tensor hook acts before the reduction", "[ddp][DDP-84]") {
+  run_two([](ScaleRank& self) {
+    self.net->weight.register_hook(
+        [](const at::Tensor& gradient) { return gradient * 2; });
+    self.step(10);
+    self.expect(21);
+  });
+}
+
+TEST_CASE("a backward that creates a graph is synced", "[ddp][DDP-58]") {
+  expect_warning("create_graph=True");
+  run_two([](ScaleRank& self) {
+    for (int step = 1; step <= 3; ++step) {
+      self.forward(10).backward({}, std::nullopt, /*create_graph=*/true);
+      self.expect(10.5 * step);
+    }
+  });
 }
 
 TEST_CASE("backward may run on another thread", "[ddp]") {

@@ -84,20 +84,42 @@ struct Throwing : torch::autograd::Function<Throwing> {
   }
 };
 
+/// Its backward reaches the right tower, and then throws if told so.
+struct TrippingImpl : torch::nn::Module {
+  TrippingImpl() : towers(register_module("towers", Towers())) {}
+  at::Tensor forward(const at::Tensor& input, bool trips) {
+    auto left = towers->left(input);
+    left = trips ? Throwing::apply(left) : left;
+    return left + towers->right(input);
+  }
+  Towers towers;
+};
+TORCH_MODULE(Tripping);
+
 TEST_CASE("a backward that throws leaves the wrapper usable", "[ddp][FT-13]") {
-  run_ranks(2, [](RankContext& context) {
-    Towers net;
-    DistributedDataParallel model(net, Options().first_bucket_bytes(1));
-    auto [left, right] = model(rank_input(context));
-    try {
-      // The right tower's bucket is under way when the left one throws.
-      (Throwing::apply(left) + right).backward();
-      TORCH_CHECK(false, "nothing was thrown");
-    } catch (const std::out_of_range& error) {
-      TORCH_CHECK(contains(error.what(), "wonderful"));
-    }
-    expect_usable(model, context);
-  });
+  for (const bool as_view : {true, false}) {
+    run_ranks(2, [&](RankContext& context) {
+      Tripping net;
+      DistributedDataParallel model(
+          net,
+          Options().first_bucket_bytes(1).gradient_as_bucket_view(as_view));
+      const auto before = model->counters().collectives;
+      try {
+        model(rank_input(context), true).backward();
+        TORCH_CHECK(false, "nothing was thrown");
+      } catch (const std::out_of_range& error) {
+        TORCH_CHECK(contains(error.what(), "wonderful"));
+      }
+      TORCH_CHECK(
+          model->counters().collectives == before + 1,
+          "one bucket was to be under way");
+      model->zero_grad();
+      model(rank_input(context), false).backward();
+      for (const auto& parameter : model->parameters()) {
+        TORCH_CHECK(parameter.grad().item<double>() == 0.5);
+      }
+    });
+  }
 }
 
 TEST_CASE("a sparse gradient is refused by name", "[ddp]") {
