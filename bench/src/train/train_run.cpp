@@ -23,6 +23,10 @@ namespace {
 
 using Model = Parallel<ClassifierImpl>;
 
+constexpr int64_t kNoStepLimit = std::numeric_limits<int64_t>::max();
+// Of a process; more would not be faster.
+constexpr size_t kEvaluationRows = 500;
+
 // Rows of one process; every rank has the same number of them.
 int64_t rows_per_process(const TrainRecipe& recipe, const Model& model) {
   if (recipe.batch < 1 || recipe.batch % model.world_size() != 0) {
@@ -47,10 +51,10 @@ std::shared_ptr<Model> make_model(
 int64_t num_planned_steps(
     const TrainRecipe& recipe,
     const train::BatchSource& batches) {
-  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   return std::min(
-      recipe.steps.value_or(kNoLimit),
-      recipe.epochs ? *recipe.epochs * batches.batches_per_epoch() : kNoLimit);
+      recipe.steps.value_or(kNoStepLimit),
+      recipe.epochs ? *recipe.epochs * batches.batches_per_epoch()
+                    : kNoStepLimit);
 }
 
 train::TrainingLog train_model(
@@ -91,7 +95,6 @@ train::TrainingLog train_model(
 train::Evaluation evaluate_model(
     Model& model,
     const train::ImageDataSet& data) {
-  constexpr size_t kRows = 500;
   train::PrefetchedBatches batches(
       data,
       train::ShardedSampler(
@@ -99,7 +102,7 @@ train::Evaluation evaluate_model(
           train::ShardedSamplerOptions(model.rank(), model.world_size())
               .shuffle(false)
               .remainder(train::Remainder::kUneven)),
-      train::PrefetchOptions(kRows));
+      train::PrefetchOptions(kEvaluationRows));
   return train::evaluate_classifier(
       model,
       batches,

@@ -25,34 +25,49 @@ using torch::nn::Sequential;
 constexpr int64_t kImagePixels = 28 * 28;
 constexpr int64_t kNumClasses = 10;
 
-Sequential make_layers(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::kCnn:
-      return Sequential(
-          Conv2d(Conv2dOptions(1, 16, 3).padding(1)),
-          ReLU(),
-          MaxPool2d(2), // [N, 16, 14, 14]
-          Conv2d(Conv2dOptions(16, 32, 3).padding(1)),
-          ReLU(),
-          MaxPool2d(2), // [N, 32, 7, 7]
-          Flatten(),
-          Linear(32 * 7 * 7, 128),
-          ReLU(),
-          Linear(128, kNumClasses));
-    case Architecture::kMlp:
-      return Sequential(
-          Flatten(),
-          Linear(kImagePixels, 256),
-          ReLU(),
-          Linear(256, kNumClasses));
-    case Architecture::kProbe:
-      break;
-  }
-  return Sequential(
+Sequential make_cnn() {
+  Sequential layers(
+      Conv2d(Conv2dOptions(1, 16, 3).padding(1)),
+      ReLU(),
+      MaxPool2d(2), // [N, 16, 14, 14]
+      Conv2d(Conv2dOptions(16, 32, 3).padding(1)),
+      ReLU(),
+      MaxPool2d(2), // [N, 32, 7, 7]
+      Flatten(),
+      Linear(32 * 7 * 7, 128),
+      ReLU(),
+      Linear(128, kNumClasses));
+  return layers;
+}
+
+Sequential make_mlp() {
+  Sequential layers(
+      Flatten(),
+      Linear(kImagePixels, 256),
+      ReLU(),
+      Linear(256, kNumClasses));
+  return layers;
+}
+
+Sequential make_probe() {
+  Sequential layers(
       Flatten(),
       Linear(kImagePixels, 16),
       Drift(),
       Linear(16, kNumClasses));
+  return layers;
+}
+
+Sequential make_layers(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kCnn:
+      return make_cnn();
+    case Architecture::kMlp:
+      return make_mlp();
+    case Architecture::kProbe:
+      break;
+  }
+  return make_probe();
 }
 
 } // namespace

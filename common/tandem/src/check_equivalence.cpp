@@ -61,6 +61,7 @@ class Comparison {
   static std::vector<at::Tensor> tensors_of(
       const std::vector<NamedTensor>& named) {
     std::vector<at::Tensor> tensors;
+    tensors.reserve(named.size());
     for (const auto& [name, tensor] : named) {
       tensors.push_back(tensor);
     }

@@ -14,6 +14,8 @@ namespace tandem::train {
 
 namespace {
 
+constexpr const char* kStatusFile = "/proc/self/status";
+
 // What follows "<key>:" in the first such line of a /proc file.
 std::optional<std::string> proc_value(
     const std::string& path,
@@ -52,13 +54,12 @@ Environment current_environment() {
 }
 
 int64_t peak_resident_bytes() {
-  constexpr const char* kFile = "/proc/self/status";
-  const auto value = proc_value(kFile, "VmHWM");
+  const auto value = proc_value(kStatusFile, "VmHWM");
   int64_t kibibytes = 0;
   if (!value || !(std::istringstream(*value) >> kibibytes)) {
     throw Error(fmt::format(
         "{}: VmHWM: expected a number of kB, got '{}'",
-        kFile,
+        kStatusFile,
         value.value_or("no such line")));
   }
   return kibibytes * 1024;

@@ -57,7 +57,7 @@ Evaluation evaluate_classifier(
   }
   model.all_reduce_sum_(sums);
   sums = sums.cpu();
-  const double count = sums[2].item<double>();
+  const auto count = sums[2].item<double>();
   return {
       sums[0].item<double>() / count,
       sums[1].item<double>() / count,

@@ -10,7 +10,7 @@ namespace tandem::train {
 
 namespace {
 
-constexpr int64_t kFashionSide_pixels = 28;
+constexpr int64_t kFashionSidePixels = 28;
 // Of the original's training images.
 constexpr Normalization kNormalization{0.2860, 0.3530};
 
@@ -29,13 +29,13 @@ std::filesystem::path data_file(
 void check_sides(
     const std::filesystem::path& path,
     const at::Tensor& images) { // [N, H, W]
-  if (images.size(1) != kFashionSide_pixels ||
-      images.size(2) != kFashionSide_pixels) {
+  if (images.size(1) != kFashionSidePixels ||
+      images.size(2) != kFashionSidePixels) {
     throw ConfigError(fmt::format(
         "data file '{}': expected images of {} x {}, got {} x {}",
         path.string(),
-        kFashionSide_pixels,
-        kFashionSide_pixels,
+        kFashionSidePixels,
+        kFashionSidePixels,
         images.size(1),
         images.size(2)));
   }

@@ -19,6 +19,10 @@ namespace {
 
 // The third byte of the magic number: elements are unsigned bytes.
 constexpr int kUnsignedByte = 0x08;
+// zlib counts with int.
+constexpr size_t kMaxChunkBytes = size_t{1} << 30;
+// A damaged header must not lead to a huge allocation.
+constexpr int64_t kMaxFileBytes = int64_t{1} << 36;
 
 /// A file, gzipped or not, that is read from front to back.
 class GzipReader {
@@ -34,9 +38,8 @@ class GzipReader {
   size_t read(uint8_t* out, size_t size) {
     size_t done = 0;
     while (done < size) {
-      constexpr size_t kMaxChunk_bytes = 1 << 30;
       const auto chunk =
-          static_cast<unsigned>(std::min(size - done, kMaxChunk_bytes));
+          static_cast<unsigned>(std::min(size - done, kMaxChunkBytes));
       const int got = gzread(file_.get(), out + done, chunk);
       if (got <= 0) {
         check_intact(); // a stream that was cut short ends like a whole one
@@ -103,12 +106,10 @@ std::vector<int64_t> read_shape(GzipReader& file, int64_t num_dims) {
   return shape;
 }
 
-// A damaged header must not lead to a huge allocation.
 void check_total(const GzipReader& file, const std::vector<int64_t>& shape) {
-  constexpr int64_t kMaxFile_bytes = int64_t{1} << 36;
   int64_t total = 1;
   for (const int64_t size : shape) {
-    if (size != 0 && total > kMaxFile_bytes / size) {
+    if (size != 0 && total > kMaxFileBytes / size) {
       file.fail(
           "at most 64 GiB of elements",
           fmt::format("sizes {}", fmt::join(shape, " x ")));

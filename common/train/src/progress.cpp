@@ -10,21 +10,22 @@ namespace tandem::train {
 
 namespace {
 
+constexpr int64_t kBarWidthChars = 24;
+
 std::string bar(const ProgressState& state) {
-  constexpr int64_t kWidth_chars = 24;
   if (!state.num_steps || *state.num_steps < 1) {
     return "";
   }
   const int64_t filled = std::clamp<int64_t>(
-      state.step * kWidth_chars / *state.num_steps,
+      state.step * kBarWidthChars / *state.num_steps,
       0,
-      kWidth_chars);
+      kBarWidthChars);
   return fmt::format(
       "[{:#<{}}{:.<{}}] ",
       "",
       filled,
       "",
-      kWidth_chars - filled);
+      kBarWidthChars - filled);
 }
 
 } // namespace

@@ -12,7 +12,7 @@ namespace tandem::train {
 
 namespace {
 
-constexpr int64_t kSyntheticSide_pixels = 28;
+constexpr int64_t kSyntheticSidePixels = 28;
 constexpr int64_t kSyntheticClasses = 10;
 
 // Radians per pixel along x and y: half a turn of directions over the classes.
@@ -20,7 +20,7 @@ at::Tensor wave_numbers(const at::Tensor& labels) { // [N] -> [N, 2]
   const auto angle =
       labels.to(at::kFloat) * (std::numbers::pi / kSyntheticClasses);
   const auto turns = (labels.remainder(2) + 2).to(at::kFloat);
-  const auto scale = turns * (2 * std::numbers::pi / kSyntheticSide_pixels);
+  const auto scale = turns * (2 * std::numbers::pi / kSyntheticSidePixels);
   return at::stack({angle.cos() * scale, angle.sin() * scale}, 1);
 }
 
@@ -34,10 +34,10 @@ ImageDataSet make_synthetic_images(size_t num_samples, uint64_t seed) {
   const auto wave = wave_numbers(labels).view({count, 2, 1, 1});
   const auto phase =
       at::rand({count, 1, 1}, generator, at::kFloat) * std::numbers::pi;
-  const auto pixel = at::arange(kSyntheticSide_pixels, at::kFloat);
+  const auto pixel = at::arange(kSyntheticSidePixels, at::kFloat);
   const auto value =
-      (wave.select(1, 0) * pixel.view({1, 1, kSyntheticSide_pixels}) +
-       wave.select(1, 1) * pixel.view({1, kSyntheticSide_pixels, 1}) + phase)
+      (wave.select(1, 0) * pixel.view({1, 1, kSyntheticSidePixels}) +
+       wave.select(1, 1) * pixel.view({1, kSyntheticSidePixels, 1}) + phase)
           .sin(); // [N, H, W]
   const auto noise = at::randn(value.sizes(), generator, at::kFloat);
   const auto bytes =

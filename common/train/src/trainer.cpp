@@ -20,6 +20,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
 void require_positive(const char* name, std::optional<int64_t> value) {
   if (value && *value < 1) {
     throw ConfigError(
@@ -86,7 +88,6 @@ class Fit {
       throw ConfigError(
           "Trainer: batches of an epoch: expected at least 1, got 0");
     }
-    constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
     return std::min(
         options_.steps().value_or(kNoLimit),
         options_.epochs() ? *options_.epochs() * per_epoch : kNoLimit);
@@ -189,7 +190,7 @@ class Fit {
   ProgressState progress_state() const {
     ProgressState state;
     state.step = log_.steps;
-    if (planned_steps_ < std::numeric_limits<int64_t>::max()) {
+    if (planned_steps_ < kNoLimit) {
       state.num_steps = planned_steps_;
     }
     state.epoch = epoch_;
