@@ -59,6 +59,7 @@ const DataParallelOptions& checked(const DataParallelOptions& options) {
 
 std::string join_names(const std::vector<at::Device>& devices) {
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const auto& device : devices) {
     names.push_back(device.str());
   }
@@ -134,7 +135,7 @@ void DataParallelEngine::State::run_replicas(ForwardCall& call) {
 }
 
 DataParallelEngine::DataParallelEngine(
-    std::shared_ptr<torch::nn::Module> module,
+    const std::shared_ptr<torch::nn::Module>& module,
     const DataParallelOptions& options)
     : state_(std::make_unique<State>(module, options)) {}
 

@@ -156,6 +156,7 @@ void gather(
   std::vector<at::Tensor> joined;
   for (size_t leaf = 0; leaf < first.tensor_paths.size(); ++leaf) {
     std::vector<at::Tensor> parts;
+    parts.reserve(outputs.size());
     for (const auto& output : outputs) {
       parts.push_back(output.tensors[leaf]);
     }

@@ -103,6 +103,7 @@ void ReplicaStorage::build() {
 
 ReplicaStorage::Group ReplicaStorage::build_group(std::vector<size_t> tensors) {
   std::vector<int64_t> numels;
+  numels.reserve(tensors.size());
   for (const size_t index : tensors) {
     numels.push_back(table_.base[index].tensor.numel());
   }

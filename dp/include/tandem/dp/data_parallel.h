@@ -21,7 +21,7 @@ namespace detail {
 class DataParallelEngine {
  public:
   DataParallelEngine(
-      std::shared_ptr<torch::nn::Module> module,
+      const std::shared_ptr<torch::nn::Module>& module,
       const DataParallelOptions& options);
   ~DataParallelEngine();
   DataParallelEngine(const DataParallelEngine&) = delete;
