@@ -1,0 +1,70 @@
+#include "block.h"
+
+#include <c10/core/impl/alloc_cpu.h>
+
+#include "device_memory.h"
+
+namespace tandem::sim {
+
+namespace {
+
+// As large as the alignment that kernels expect of what follows it.
+struct alignas(64) BlockHeader {
+  DeviceMemory* owner;
+  int64_t num_bytes;
+};
+
+BlockHeader* header_of(void* data) {
+  return static_cast<BlockHeader*>(data) - 1;
+}
+
+} // namespace
+
+c10::DataPtr allocate_block(
+    DeviceMemory* owner,
+    size_t num_bytes,
+    at::Device device) {
+  if (num_bytes == 0) {
+    return {nullptr, nullptr, &free_block, device};
+  }
+  if (owner != nullptr) {
+    owner->reserve(static_cast<int64_t>(num_bytes));
+  }
+  void* memory = nullptr;
+  try {
+    memory = c10::alloc_cpu(num_bytes + sizeof(BlockHeader));
+  } catch (...) {
+    if (owner != nullptr) {
+      owner->release(static_cast<int64_t>(num_bytes));
+    }
+    throw;
+  }
+  auto* header =
+      new (memory) BlockHeader{owner, static_cast<int64_t>(num_bytes)};
+  return {header + 1, header + 1, &free_block, device};
+}
+
+void free_block(void* data) {
+  if (data == nullptr) {
+    return;
+  }
+  auto* header = header_of(data);
+  if (header->owner != nullptr) {
+    header->owner->release(header->num_bytes);
+  }
+  c10::free_cpu(header);
+}
+
+DeviceMemory* owner_of(const c10::DataPtr& pointer) {
+  const bool ours =
+      pointer.get_deleter() == &free_block && pointer.get() != nullptr;
+  return ours ? header_of(pointer.get())->owner : nullptr;
+}
+
+c10::DataPtr relabel(c10::DataPtr pointer, at::Device device) {
+  void* const data = pointer.get();
+  const auto deleter = pointer.get_deleter();
+  return {data, pointer.release_context(), deleter, device};
+}
+
+} // namespace tandem::sim
