@@ -19,15 +19,16 @@ std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping) {
 
 namespace {
 
-/// The worker of one rank; with several ranks on CUDA, each has its own device.
+/// The worker of one rank; several ranks on an accelerator have a device each.
 Worker rank_worker(const Wrapping& wrapping, int64_t rank) {
   Worker worker{
       rank,
       wrapping.num_processes,
       wrapping.device,
       wrapping.options};
-  if (wrapping.device.is_cuda() && wrapping.num_processes > 1) {
-    worker.device = at::Device(at::kCUDA, static_cast<int8_t>(rank));
+  if (!wrapping.device.is_cpu() && wrapping.num_processes > 1) {
+    worker.device =
+        at::Device(wrapping.device.type(), static_cast<int8_t>(rank));
     worker.options->ddp(DistributedDataParallelOptions(wrapping.options.ddp())
                             .device(worker.device));
   }
