@@ -42,14 +42,27 @@ run_lint() {
   "$root/scripts/lint.sh" --torch "$torch" || failures+=("lint found something")
 }
 
+# Runs a command as the sanitizer needs it. LibTorch keeps memory until the
+# process ends, so leaks are not looked for.
+sanitized() {
+  local prefix=()
+  export ASAN_OPTIONS=detect_leaks=0
+  export UBSAN_OPTIONS=print_stacktrace=1
+  export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp"
+  if [[ $sanitize == thread ]] && setarch -R true 2>/dev/null; then
+    prefix=(setarch -R) # its shadow memory wants fixed addresses
+  fi
+  "${prefix[@]}" "$@"
+}
+
 build_all() {
   configure "$build" "$torch" -DTANDEM_BUILD_TESTS=ON -DTANDEM_BUILD_BENCH=ON \
     -DTANDEM_SANITIZE="$sanitize" "${arguments[@]}"
-  cmake --build "$build" --parallel "$(build_jobs)"
+  sanitized cmake --build "$build" --parallel "$(build_jobs)"
 }
 
 run_tests() {
-  ctest --test-dir "$build" --output-on-failure --parallel 2 \
+  sanitized ctest --test-dir "$build" --output-on-failure --parallel 2 \
     --output-junit "$build/junit.xml" |& tee "$log" ||
     failures+=("tests failed")
 }
