@@ -15,10 +15,10 @@ TEST_CASE("the environment is this process's", "[train]") {
 }
 
 TEST_CASE("peak memory grows by what was touched, and stays", "[train]") {
-  constexpr int64_t kTouched_bytes = int64_t{256} << 20;
+  constexpr int64_t touched_bytes = int64_t{256} << 20;
   const auto before = tandem::train::peak_resident_bytes();
-  { const auto touched = torch::ones({kTouched_bytes}, torch::kByte); }
+  { const auto touched = torch::ones({touched_bytes}, torch::kByte); }
   const auto after = tandem::train::peak_resident_bytes();
-  CHECK(after - before >= kTouched_bytes * 9 / 10);
-  CHECK(after - before < kTouched_bytes * 2);
+  CHECK(after - before >= touched_bytes * 9 / 10);
+  CHECK(after - before < touched_bytes * 2);
 }

@@ -79,7 +79,7 @@ TEST_CASE(
     model->train(training);
     evaluate_classifier(*model, batches, [&](const Batch& batch) {
       CHECK_FALSE(net->is_training());
-      const auto scores = model(batch.data);
+      auto scores = model(batch.data);
       CHECK_FALSE(scores.requires_grad());
       return scores;
     });

@@ -93,7 +93,7 @@ TEST_CASE("what was not measured is absent from results", "[train]") {
 }
 
 TEST_CASE("results come back from their text as they were", "[train]") {
-  for (auto results : {full_results(), Results{{}, {}, {ResultRow()}}}) {
+  for (const auto& results : {full_results(), Results{{}, {}, {ResultRow()}}}) {
     const auto text = to_json(results);
     CHECK(to_json(results_from_json(text, "text")) == text);
   }

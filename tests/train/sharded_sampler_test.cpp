@@ -123,19 +123,19 @@ TEST_CASE(
 TEST_CASE(
     "the ranks' batches together are the batch of a single process",
     "[train][SMP-01]") {
-  constexpr size_t kGlobalBatch = 12;
+  constexpr size_t global_batch = 12;
   const auto order = shuffled_order(40, 5, 0);
   for (const int64_t world_size : {1, 2, 3, 4}) {
     auto ranks = samplers(40, world_size, Remainder::kDrop);
-    for (size_t begin = 0; begin + kGlobalBatch <= 40; begin += kGlobalBatch) {
+    for (size_t begin = 0; begin + global_batch <= 40; begin += global_batch) {
       Rows together;
       for (auto& sampler : ranks) {
         const auto rows =
-            *sampler.next(kGlobalBatch / static_cast<size_t>(world_size));
+            *sampler.next(global_batch / static_cast<size_t>(world_size));
         together.insert(together.end(), rows.begin(), rows.end());
       }
       const auto first = order.begin() + static_cast<std::ptrdiff_t>(begin);
-      CHECK(sorted(together) == sorted(Rows(first, first + kGlobalBatch)));
+      CHECK(sorted(together) == sorted(Rows(first, first + global_batch)));
     }
   }
 }

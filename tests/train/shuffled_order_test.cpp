@@ -40,14 +40,14 @@ TEST_CASE("a shuffled order holds every number once", "[train][SMP-04]") {
 TEST_CASE(
     "every number is as often at the front as another",
     "[train][SMP-04]") {
-  constexpr size_t kSize = 5;
-  constexpr int kEpochs = 5000;
-  std::vector<int> first(kSize);
-  for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    ++first[shuffled_order(kSize, 0, epoch).front()];
+  constexpr size_t size = 5;
+  constexpr int epochs = 5000;
+  std::vector<int> first(size);
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    ++first[shuffled_order(size, 0, epoch).front()];
   }
   // 1000 each, with a standard deviation of 28.
   for (const int count : first) {
-    CHECK(std::abs(count - kEpochs / 5) < 150);
+    CHECK(std::abs(count - epochs / 5) < 150);
   }
 }
