@@ -165,8 +165,7 @@ void ReplicaStorage::copy_values(const Group& group) {
     }
   }
   at::Tensor joined;
-  for (size_t replica = 0; replica < group.flats.size(); ++replica) {
-    auto flat = group.flats[replica];
+  for (auto flat : group.flats) {
     if (joined.defined()) {
       flat.copy_(joined, /*non_blocking=*/true);
     } else if (flat.device() == base_options.device()) {
