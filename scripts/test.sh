@@ -48,7 +48,7 @@ sanitized() {
   local prefix=()
   export ASAN_OPTIONS=detect_leaks=0
   export UBSAN_OPTIONS=print_stacktrace=1
-  export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp"
+  export TSAN_OPTIONS="suppressions='$root/tests/support/tsan.supp'"
   if [[ $sanitize == thread ]] && setarch -R true 2>/dev/null; then
     prefix=(setarch -R) # its shadow memory wants fixed addresses
   fi
