@@ -2,7 +2,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/core/bucket_plan.h>
 #include <tandem/core/flat_buffer.h>
@@ -17,6 +16,7 @@ Bucket make_bucket(
   Bucket bucket;
   bucket.parameters = std::move(members);
   std::vector<int64_t> numels;
+  numels.reserve(bucket.parameters.size());
   for (const size_t index : bucket.parameters) {
     numels.push_back(parameters[index].tensor.numel());
   }
@@ -41,10 +41,12 @@ std::vector<Bucket> make_buckets(
     int64_t first_bucket_bytes,
     int64_t bucket_cap_bytes) {
   std::vector<BucketItem> items;
-  for (auto it = parameters.rbegin(); it != parameters.rend(); ++it) {
+  items.reserve(parameters.size());
+  for (size_t i = parameters.size(); i-- > 0;) {
+    const auto& tensor = parameters[i].tensor;
     items.push_back(
-        {static_cast<int64_t>(it->tensor.nbytes()),
-         static_cast<int64_t>(it->tensor.scalar_type())});
+        {static_cast<int64_t>(tensor.nbytes()),
+         static_cast<int64_t>(tensor.scalar_type())});
   }
   std::vector<Bucket> buckets;
   for (auto& members :

@@ -6,12 +6,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/core/named_tensors.h>
-
-namespace c10d {
-class Work;
-} // namespace c10d
 
 namespace tandem::detail {
 

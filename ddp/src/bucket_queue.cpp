@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "rank_text.h"
 

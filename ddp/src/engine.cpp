@@ -22,6 +22,8 @@ namespace tandem::detail {
 
 namespace {
 
+constexpr auto kConversionRemedy = "Convert the module before it is wrapped";
+
 std::shared_ptr<comm::ProcessGroup> group_for(
     const DistributedDataParallelOptions& options) {
   return options.process_group() ? options.process_group()
@@ -152,14 +154,13 @@ void DistributedEngine::count(const at::Tensor& tensor) {
 void DistributedEngine::refuse_conversion(
     std::optional<at::Device> device,
     std::optional<at::ScalarType> dtype) const {
-  constexpr auto kRemedy = "Convert the module before it is wrapped";
   if (device && as_tensors_do(*device) != device_) {
     throw ConfigError(fmt::format(
         "{} to: device: expected {}, where the module was wrapped, got {}. {}",
         rank_tag(*group_),
         device_.str(),
         device->str(),
-        kRemedy));
+        kConversionRemedy));
   }
   const auto* other = dtype ? find_other_dtype(*tensors_, *dtype) : nullptr;
   if (other != nullptr) {
@@ -169,7 +170,7 @@ void DistributedEngine::refuse_conversion(
         other->name,
         at::toString(other->tensor.scalar_type()),
         at::toString(*dtype),
-        kRemedy));
+        kConversionRemedy));
   }
 }
 

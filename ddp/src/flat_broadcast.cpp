@@ -7,6 +7,7 @@ namespace tandem::detail {
 FlatBroadcast::FlatBroadcast(const std::vector<at::Tensor>& tensors) {
   for (const auto& indices : group_by_type(tensors)) {
     auto& group = groups_.emplace_back();
+    group.reserve(indices.size());
     for (const size_t index : indices) {
       group.push_back(tensors[index]);
     }

@@ -24,7 +24,7 @@ class ScaledGradient : public torch::autograd::Function<ScaledGradient> {
       torch::autograd::AutogradContext* context,
       const torch::autograd::variable_list& grads) {
     const auto scale = context->get_saved_variables().front();
-    return {grads.front() * scale, at::Tensor(), at::Tensor()};
+    return {grads.front().mul(scale), at::Tensor(), at::Tensor()};
   }
 };
 

@@ -46,6 +46,7 @@ std::vector<Statement> statements_about(
     const char* kind,
     const std::vector<NamedTensor>& tensors) {
   std::vector<Statement> statements;
+  statements.reserve(tensors.size());
   for (const auto& tensor : tensors) {
     statements.push_back(tensor_statement(kind, tensor));
   }

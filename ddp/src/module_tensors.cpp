@@ -43,6 +43,7 @@ ModuleTensors::ModuleTensors(const torch::nn::Module& module)
 
 std::vector<at::Tensor> ModuleTensors::buffer_handles() const {
   std::vector<at::Tensor> result;
+  result.reserve(buffers.size());
   for (const auto& buffer : buffers) {
     result.push_back(buffer.tensor);
   }
@@ -51,6 +52,7 @@ std::vector<at::Tensor> ModuleTensors::buffer_handles() const {
 
 std::vector<at::Tensor> ModuleTensors::handles() const {
   std::vector<at::Tensor> result;
+  result.reserve(parameters.size() + buffers.size());
   for (const auto& parameter : parameters) {
     result.push_back(parameter.tensor);
   }
