@@ -56,6 +56,14 @@ TEST_CASE("memory keeps the peak until it is reset", "[sim]") {
   CHECK(peak_bytes(0) == 15 * kFloatBytes);
 }
 
+TEST_CASE("a kernel's result takes its memory once", "[sim]") {
+  start_devices(1);
+  const auto tensor = floats(1000, 0);
+  sim::reset_peak(sim::device(0));
+  const auto sum = tensor + tensor;
+  CHECK(peak_bytes(0) == 2000 * kFloatBytes);
+}
+
 TEST_CASE("memory statistics are LibTorch's own too", "[sim]") {
   start_devices(1);
   const auto tensor = floats(10, 0);

@@ -159,21 +159,38 @@ TEST_CASE("sparse tensors give the CPU's bits", "[sim]") {
 
 TEST_CASE("a device's generator gives the CPU's numbers for a seed", "[sim]") {
   start_devices();
-  const Tensors none{torch::zeros({50})};
-  check_as_on_cpu(none, [](auto& in) { return torch::randn_like(in[0]); });
-  check_as_on_cpu(none, [](auto& in) { return torch::rand_like(in[0]); });
-  check_as_on_cpu(none, [](auto& in) {
+  const Tensors ones{torch::ones({50})};
+  check_as_on_cpu(ones, [](auto& in) { return torch::randn_like(in[0]); });
+  check_as_on_cpu(ones, [](auto& in) { return torch::rand_like(in[0]); });
+  check_as_on_cpu(ones, [](auto& in) {
     return torch::randperm(50, in[0].options().dtype(at::kLong));
   });
-  check_as_on_cpu(none, [](auto& in) {
-    return torch::dropout(in[0] + 1, 0.3, true);
-  });
-  check_as_on_cpu(none, [](auto& in) {
-    return std::get<0>(at::native_dropout(in[0] + 1, 0.3, true));
-  });
-  check_as_on_cpu(none, [](auto& in) {
-    return torch::multinomial(torch::ones_like(in[0]), 7);
-  });
+  check_as_on_cpu(ones, [](auto& in) { return torch::multinomial(in[0], 7); });
+  for (const double p : {0.1, 0.2, 0.3, 0.4, 0.6, 0.7}) {
+    check_as_on_cpu(ones, [=](auto& in) {
+      return torch::dropout(torch::dropout(in[0], p, true), p, true);
+    });
+    check_as_on_cpu(ones, [=](auto& in) {
+      return std::get<0>(at::native_dropout(in[0], p, true));
+    });
+  }
+}
+
+TEST_CASE("dropout on a device leaves the CPU's generator alone", "[sim]") {
+  start_devices(1);
+  torch::nn::LSTM layers(
+      torch::nn::LSTMOptions(3, 4).num_layers(2).dropout(0.5));
+  layers->to(sim::device(0));
+  const auto input = torch::ones({2, 5, 3}, sim::device(0));
+  torch::manual_seed(5);
+  const auto expected = torch::randn({3});
+  torch::manual_seed(5);
+  const auto first = std::get<0>(layers(input));
+  const auto second = std::get<0>(layers(input));
+  at::native_dropout(input, 0.5, true);
+  torch::dropout(input, 0.5, true);
+  CHECK(same_bits(torch::randn({3}), expected));
+  CHECK_FALSE(same_bits(first, second));
 }
 
 TEST_CASE("each device has a generator of its own", "[sim]") {
