@@ -130,7 +130,7 @@ TEST_CASE("double backward through all replicas equals the plain one", "[dp]") {
           .backward();
       const auto total = penalty(
           [&](auto x) {
-            const auto output = pair.model(x);
+            auto output = pair.model(x);
             if (forward_between) {
               const torch::NoGradGuard no_grad;
               pair.model(input_b());

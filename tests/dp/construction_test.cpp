@@ -104,7 +104,7 @@ std::string refusal(
     const std::shared_ptr<M>& net,
     const DataParallelOptions& options) {
   const auto threads = num_threads_of_process();
-  const auto message =
+  auto message =
       message_thrown_by([&] { tandem::DataParallel model(net, options); });
   CHECK_THROWS_AS(tandem::DataParallel(net, options), ConfigError);
   CHECK(num_threads_of_process() == threads);
@@ -319,7 +319,7 @@ TEST_CASE("replica that differs is refused by name", "[dp]") {
   CHECK(contains(type, "LinearImpl"));
 
   const auto extra = refused([](at::Device) {
-    const auto module = std::make_shared<PlainModuleImpl>();
+    auto module = std::make_shared<PlainModuleImpl>();
     module->register_parameter("extra", torch::ones({1}));
     return module;
   });
@@ -333,7 +333,9 @@ TEST_CASE("replica that differs is refused by name", "[dp]") {
 
 TEST_CASE("replica that shares modules or tensors is refused", "[dp]") {
   const auto net = make_net<PlainModuleImpl>(1);
-  const auto itself = refusal(net, made_by([&](at::Device) { return net; }));
+  const auto itself = refusal(net, made_by([&](at::Device) {
+                                return net->shared_from_this();
+                              }));
   CHECK(contains(itself, "deep copy"));
 
   const auto shared_child =
@@ -350,7 +352,7 @@ TEST_CASE("replica that shares modules or tensors is refused", "[dp]") {
 
   const auto same_twice = std::make_shared<PlainModuleImpl>();
   const auto twice = refusal(net, cpus(3).replica_factory([&](at::Device) {
-    return same_twice;
+    return same_twice->shared_from_this();
   }));
   CHECK(contains(twice, "replica 2"));
 }
