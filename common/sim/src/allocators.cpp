@@ -1,5 +1,7 @@
 #include "allocators.h"
 
+#include <limits>
+
 #include "block.h"
 #include "runtime.h"
 #include "thread_devices.h"

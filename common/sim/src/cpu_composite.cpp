@@ -53,51 +53,51 @@ class CompositeBackward final : public Node {
     TORCH_CHECK(
         !at::GradMode::is_enabled(),
         "recurrent layer or attention on ",
-        device_,
+        device,
         ": expected a backward without create_graph, got one with it. Compute "
         "its second derivatives on the CPU");
     AliasMap aliases;
-    variable_list outputs;
-    variable_list output_gradients;
+    variable_list reached;
+    variable_list reached_gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) {
-        outputs.push_back(outputs_.at(i));
-        output_gradients.push_back(
+        reached.push_back(results.at(i));
+        reached_gradients.push_back(
             aliases.to_cpu(gradients[i], /*written=*/false));
       }
     }
-    if (outputs.empty()) {
-      return variable_list(inputs_.size());
+    if (reached.empty()) {
+      return variable_list(leaves.size());
     }
-    variable_list results;
+    variable_list leaf_gradients;
     {
-      const CountOn count(Runtime::get().device(device_.index()).memory);
-      results = torch::autograd::grad(
-          outputs,
-          inputs_,
-          output_gradients,
+      const CountOn count(Runtime::get().device(device.index()).memory);
+      leaf_gradients = torch::autograd::grad(
+          reached,
+          leaves,
+          reached_gradients,
           /*retain_graph=*/true,
           /*create_graph=*/false,
           /*allow_unused=*/true);
     }
-    for (auto& result : results) {
-      result = aliases.to_device(result, device_);
+    for (auto& gradient : leaf_gradients) {
+      gradient = aliases.to_device(gradient, device);
     }
-    return results;
+    return leaf_gradients;
   }
 
   void release_variables() override {
-    inputs_.clear();
-    outputs_.clear();
-    kept_.clear();
+    leaves.clear();
+    results.clear();
+    kept.clear();
   }
 
-  at::Device device_{at::kCPU};
-  /// Leaves and results of the inner graph.
-  variable_list inputs_;
-  variable_list outputs_;
+  at::Device device{at::kCPU};
+  /// Of the inner graph.
+  variable_list leaves;
+  variable_list results;
   /// What owns the bytes of tensors that the inner graph has saved.
-  std::vector<c10::Storage> kept_;
+  std::vector<c10::Storage> kept;
 };
 
 void append_tensors(const c10::IValue& value, variable_list& tensors) {
@@ -143,14 +143,14 @@ void connect_inputs(
   torch::autograd::edge_list edges;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].is_privateuseone()) {
-      node.kept_.push_back(tensors[i].storage());
+      node.kept.push_back(tensors[i].storage());
     }
     if (!tensors[i].requires_grad() || aliases[i].requires_grad()) {
       continue;
     }
     share_version(tensors[i], aliases[i]);
     aliases[i].set_requires_grad(true);
-    node.inputs_.push_back(aliases[i]);
+    node.leaves.push_back(aliases[i]);
     edges.push_back(torch::autograd::impl::gradient_edge(tensors[i]));
   }
   node.set_next_edges(std::move(edges));
@@ -161,8 +161,8 @@ void connect_outputs(
     CompositeBackward& composite,
     const variable_list& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    composite.kept_.push_back(outputs[i].storage());
-    share_version(composite.outputs_[i], outputs[i]);
+    composite.kept.push_back(outputs[i].storage());
+    share_version(composite.results[i], outputs[i]);
     torch::autograd::set_history(outputs[i], node);
   }
 }
@@ -191,12 +191,12 @@ class CompositeKernel final : public c10::OperatorKernel {
       torch::jit::Stack& stack) {
     const auto node = detail::make_node<CompositeBackward>();
     AliasMap aliases;
-    node->device_ = arguments_to_cpu(signature_, aliases, stack);
+    node->device = arguments_to_cpu(signature_, aliases, stack);
     connect_inputs(
         *node,
         tensors,
         last_tensors(stack, signature_.arguments.size()));
-    auto& state = Runtime::get().device(node->device_.index());
+    auto& state = Runtime::get().device(node->device.index());
     {
       std::optional<LendState> lend;
       if (signature_.draws_unasked(stack)) {
@@ -205,8 +205,8 @@ class CompositeKernel final : public c10::OperatorKernel {
       const CountOn count(state.memory);
       op.callBoxed(&stack);
     }
-    node->outputs_ = last_tensors(stack, signature_.num_results);
-    results_to_device(signature_, aliases, node->device_, stack);
+    node->results = last_tensors(stack, signature_.num_results);
+    results_to_device(signature_, aliases, node->device, stack);
     connect_outputs(node, *node, last_tensors(stack, signature_.num_results));
   }
 

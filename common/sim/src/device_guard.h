@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 namespace tandem::sim {

@@ -14,9 +14,9 @@ std::set<std::string> register_memory_kernels(torch::Library& dense);
 /// Copies between sparse tensors of different devices.
 std::set<std::string> register_sparse_copy(torch::Library& sparse);
 
-/// Composite operators that would do for an accelerator other arithmetic than
-/// for the CPU: dropout, recurrent layers and attention. `autograd` is the library for
-/// tensors that may require grad.
+/// Composite operators that would do other arithmetic for an accelerator than
+/// for the CPU: dropout, recurrent layers and attention. `autograd` is the
+/// library for tensors that may require grad.
 void register_autograd_composites(torch::Library& autograd);
 std::set<std::string> register_dense_composites(torch::Library& dense);
 
