@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <torch/torch.h>
+
 #include <tandem/core/flat_buffer.h>
 #include <tandem/core/named_tensors.h>
 #include <tandem/core/order_statistics.h>

@@ -1,3 +1,5 @@
+#include <torch/torch.h>
+
 #include <tandem/core/errors.h>
 #include <tandem/core/single_device.h>
 

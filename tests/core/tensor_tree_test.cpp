@@ -1,3 +1,5 @@
+#include <torch/torch.h>
+
 #include <tandem/core/tensor_tree.h>
 #include <tandem/core/tree_visitors.h>
 

@@ -3,6 +3,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <torch/torch.h>
+
 #include <tandem/core/errors.h>
 #include <tandem/core/thread_state.h>
 
