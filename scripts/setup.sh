@@ -14,7 +14,7 @@
 #                   machine without a network (TANDEM_BUNDLE=DIR)
 #
 # LIBTORCH_ROOT=FOLDER uses an existing LibTorch; nothing is then fetched from
-# PyPI.
+# PyPI. TANDEM_BUNDLE=DIR uses a bundle; nothing is then installed by apt.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -49,6 +49,10 @@ missing_packages() {
 }
 
 install_packages() {
+  if [[ -n ${TANDEM_BUNDLE:-} ]]; then
+    echo "setup: C++ dependencies are TANDEM_BUNDLE's, $TANDEM_BUNDLE"
+    return
+  fi
   if ! command -v apt-get >/dev/null; then
     echo "setup: no apt here; these must be installed: ${packages[*]}"
     return

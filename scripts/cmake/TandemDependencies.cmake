@@ -8,8 +8,9 @@ include_guard(GLOBAL)
 
 function(_tandem_from_bundle target)
   add_library(${target} INTERFACE IMPORTED GLOBAL)
-  target_include_directories(${target} SYSTEM INTERFACE
-    "${TANDEM_BUNDLE}/include")
+  # After LibTorch's folder, where the distribution's headers are searched too.
+  target_compile_options(${target} INTERFACE
+    "SHELL:-idirafter \"${TANDEM_BUNDLE}/include\"")
 endfunction()
 
 if(TANDEM_BUNDLE)

@@ -12,20 +12,6 @@
 # definitions) set the source property SKIP_UNITY_BUILD_INCLUSION.
 include_guard(GLOBAL)
 
-# While parts are being written: leaves out listed files that do not exist yet.
-macro(tandem_keep_existing list)
-  set(kept "")
-  foreach(file IN LISTS ${list})
-    cmake_path(ABSOLUTE_PATH file OUTPUT_VARIABLE path)
-    if(EXISTS "${path}" OR file MATCHES "\\$<")
-      list(APPEND kept "${file}")
-    else()
-      message(WARNING "${name}: there is no ${file} yet")
-    endif()
-  endforeach()
-  set(${list} "${kept}")
-endmacro()
-
 function(tandem_add_part name)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
     "" "HEADERS;SOURCES;PUBLIC_LINKS;PRIVATE_LINKS")
@@ -37,8 +23,6 @@ function(tandem_add_part name)
     message(FATAL_ERROR "tandem_add_part(${name}): link fmt::fmt-header-only, "
       "see TandemDependencies.cmake")
   endif()
-  tandem_keep_existing(arg_SOURCES)
-  tandem_keep_existing(arg_HEADERS)
   set(target tandem_${name})
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
