@@ -80,7 +80,7 @@ class ArgumentVisitor {
       bool written) {
     c10::List<std::optional<at::Tensor>> list;
     list.reserve(tensors.size());
-    for (const std::optional<at::Tensor>& tensor : tensors) {
+    for (const std::optional<at::Tensor> tensor : tensors) {
       list.push_back(
           tensor ? std::make_optional(alias(*tensor, written)) : std::nullopt);
     }
@@ -104,14 +104,14 @@ void CallDevices::see(const at::Tensor& tensor) {
     return;
   }
   if (tensor.is_privateuseone()) {
-    const int index = tensor.device().index();
+    const auto index = tensor.device().index();
     TORCH_CHECK(
         index_ < 0 || index_ == index,
         "Expected all tensors to be on the same device, but found at least two "
-        "devices, sim:",
-        index_,
-        " and sim:",
-        index,
+        "devices, ",
+        device(),
+        " and ",
+        tensor.device(),
         "! (when calling ",
         operator_name_,
         ")");
@@ -138,17 +138,15 @@ void CallDevices::refuse_cpu_tensors() const {
   TORCH_CHECK(
       !cpu_tensor_ || index_ < 0,
       "Expected all tensors to be on the same device, but found at least two "
-      "devices, sim:",
-      index_,
+      "devices, ",
+      device(),
       " and cpu! (when calling ",
       operator_name_,
       ")");
 }
 
 at::Device CallDevices::device() const {
-  const auto index =
-      index_ < 0 ? current_device() : static_cast<int8_t>(index_);
-  return {at::kPrivateUse1, index};
+  return {at::kPrivateUse1, index_ < 0 ? current_device() : index_};
 }
 
 at::Device arguments_to_cpu(

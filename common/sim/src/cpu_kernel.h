@@ -39,7 +39,7 @@ class CallDevices {
 
  private:
   const std::string& operator_name_;
-  int index_ = -1;
+  int8_t index_ = -1;
   bool cpu_tensor_ = false;
 };
 

@@ -54,7 +54,7 @@ MemoryStatistics DeviceMemory::statistics() const {
 }
 
 c10::CachingDeviceAllocator::DeviceStats DeviceMemory::device_stats() const {
-  constexpr auto kAll =
+  constexpr auto all =
       static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const std::lock_guard<std::mutex> lock(mutex_);
   c10::CachingDeviceAllocator::DeviceStats stats;
@@ -63,10 +63,10 @@ c10::CachingDeviceAllocator::DeviceStats DeviceMemory::device_stats() const {
         &stats.reserved_bytes,
         &stats.active_bytes,
         &stats.requested_bytes}) {
-    (*bytes)[kAll] = bytes_;
+    (*bytes)[all] = bytes_;
   }
   for (auto* blocks : {&stats.allocation, &stats.segment, &stats.active}) {
-    (*blocks)[kAll] = blocks_;
+    (*blocks)[all] = blocks_;
   }
   stats.num_ooms = num_out_of_memory_;
   return stats;

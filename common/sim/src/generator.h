@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 namespace tandem::sim {
 

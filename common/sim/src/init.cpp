@@ -98,7 +98,7 @@ void start_engine(const Options& options) {
         "engine has made its threads without one for each simulated device. "
         "Call tandem::sim::init first in main");
   }
-  guard.release(); // LibTorch keeps it
+  static_cast<void>(guard.release()); // LibTorch keeps it
 }
 
 void register_device() {

@@ -37,7 +37,7 @@ c10::TypePtr without_optional(const c10::TypePtr& type) {
 }
 
 ArgumentKind list_kind(const c10::ListType& list) {
-  const auto element = list.getElementType();
+  const auto& element = list.getElementType();
   if (element->kind() == c10::TypeKind::TensorType) {
     return ArgumentKind::kTensorList;
   }

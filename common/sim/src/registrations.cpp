@@ -25,11 +25,11 @@ torch::Library& library(const std::string& name_space, DispatchKey key) {
 
 /// "add.Tensor" of "aten::add.Tensor"; empty for other namespaces.
 std::string aten_name(const c10::OperatorName& name) {
-  constexpr std::string_view kPrefix = "aten::";
-  if (name.name.compare(0, kPrefix.size(), kPrefix) != 0) {
+  constexpr std::string_view prefix = "aten::";
+  if (name.name.compare(0, prefix.size(), prefix) != 0) {
     return {};
   }
-  auto own = name.name.substr(kPrefix.size());
+  auto own = name.name.substr(prefix.size());
   return name.overload_name.empty() ? own : own + "." + name.overload_name;
 }
 
