@@ -18,7 +18,7 @@ struct CountingImpl : torch::nn::Cloneable<CountingImpl> {
     calls = register_buffer("calls", torch::zeros({1}));
   }
   at::Tensor forward(const at::Tensor& input) {
-    const auto output =
+    auto output =
         torch::stack({input * weight, torch::zeros_like(input) + calls}, 1);
     const torch::NoGradGuard no_grad;
     calls += 1;
