@@ -153,7 +153,9 @@ TEST_CASE("0-dim tensors go to all replicas and sum gradients", "[dp]") {
 }
 
 TEST_CASE("change in place of a chunk stays in its replica", "[dp]") {
-  const auto in_place = [](at::Tensor input) { return input.mul_(2) * input; };
+  const auto in_place = [](const at::Tensor& input) {
+    return input.mul_(2) * input;
+  };
   auto model = wrap_function(in_place, cpus(2));
   const auto input = torch::arange(4, torch::kDouble);
   const auto leaf = torch::arange(4, torch::kDouble).requires_grad_();
