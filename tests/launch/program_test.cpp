@@ -55,6 +55,7 @@ TEST_CASE(
         "LOCAL_RANK=-1",
         "LOCAL_WORLD_SIZE=0",
         "MASTER_ADDR=",
+        "MASTER_PORT=0",
         "MASTER_PORT=65536",
         "TORCHELASTIC_USE_AGENT_STORE=perhaps"}) {
     ChildProcess program(
@@ -64,7 +65,7 @@ TEST_CASE(
          "LOCAL_RANK=0",
          "LOCAL_WORLD_SIZE=2",
          "MASTER_ADDR=127.0.0.1",
-         "MASTER_PORT=0",
+         "MASTER_PORT=1",
          bad,
          TANDEM_PROGRAM,
          "train",
