@@ -16,6 +16,10 @@ if(TANDEM_SANITIZE)
     list(APPEND TANDEM_COMPILE_FLAGS -fno-sanitize-recover=all
       -fno-sanitize=vptr)
   endif()
+  if(TANDEM_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC warns of the fence in the C++ library's own headers.
+    list(APPEND TANDEM_COMPILE_FLAGS -Wno-tsan)
+  endif()
   list(APPEND TANDEM_LINK_FLAGS "-fsanitize=${TANDEM_SANITIZE}")
 endif()
 
