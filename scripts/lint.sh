@@ -46,9 +46,11 @@ every_file() {
 
 "$root/scripts/setup.sh" --with-lint --torch "$torch"
 cd "$root"
-"$root/scripts/format.sh" --check
+failed=0
+"$root/scripts/format.sh" --check || failed=1
 configure build/lint "$torch" -DTANDEM_PCH=OFF -DTANDEM_UNITY=OFF \
   -DCMAKE_VERIFY_INTERFACE_HEADER_SETS=ON >build/lint.log ||
   { cat build/lint.log && exit 1; }
 if "$all"; then every_file; else changed_files; fi |
-  python3 scripts/tidy.py build/lint "$(build_jobs)"
+  python3 scripts/tidy.py build/lint "$(build_jobs)" || failed=1
+exit "$failed"
