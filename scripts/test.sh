@@ -66,6 +66,7 @@ build_all() {
 
 run_tests() {
   sanitized ctest --test-dir "$build" --output-on-failure --parallel 2 \
+    --no-label-summary \
     --output-junit "$build/junit.xml" |& tee "$log" ||
     failures+=("tests failed")
 }

@@ -14,7 +14,8 @@ int main() {
   tandem::SingleDevice single(net);
   const std::vector<torch::Device> devices(2, torch::kCPU);
   tandem::DataParallel both(
-      net, tandem::DataParallelOptions().devices(devices));
+      net,
+      tandem::DataParallelOptions().devices(devices));
   const bool same = torch::allclose(single(input), expected) &&
       torch::allclose(both(input), expected);
   std::cout << (same ? "equal\n" : "different\n");

@@ -64,7 +64,11 @@ int main(int argc, char** argv) {
   if (args.size() > 3 && args[1] == "--write-ctest") {
     const std::vector<std::string> labels(args.begin() + 4, args.end());
     return tandem::test::write_ctest_file(
-        args[2], args[0], args[3], labels, registered_cases());
+        args[2],
+        args[0],
+        args[3],
+        labels,
+        registered_cases());
   }
   tandem::test::watch_warnings();
   const int failed = Catch::Session().run(argc, argv);

@@ -30,8 +30,8 @@ inline constexpr int kSkippedExitCode = 77;
 
 /// Leaves the test case at once; ctest reports it as not run. Valid only in
 /// the case's own function.
-#define TANDEM_SKIP(reason)          \
-  do {                               \
+#define TANDEM_SKIP(reason)            \
+  do {                                 \
     ::tandem::test::note_skip(reason); \
-    return;                          \
+    return;                            \
   } while (false)

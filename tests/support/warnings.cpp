@@ -19,7 +19,9 @@ class Watcher : public c10::WarningHandler {
   void process(const c10::Warning& warning) override {
     const std::lock_guard lock(mutex_);
     const bool expected = std::any_of(
-        expected_.begin(), expected_.end(), [&](const std::string& words) {
+        expected_.begin(),
+        expected_.end(),
+        [&](const std::string& words) {
           return contains(warning.msg(), words);
         });
     (expected ? seen_ : unexpected_).push_back(warning.msg());
@@ -33,9 +35,9 @@ class Watcher : public c10::WarningHandler {
   int count(const std::string& words) {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(std::count_if(
-        seen_.begin(), seen_.end(), [&](const std::string& message) {
-          return contains(message, words);
-        }));
+        seen_.begin(),
+        seen_.end(),
+        [&](const std::string& message) { return contains(message, words); }));
   }
 
   bool report() {
