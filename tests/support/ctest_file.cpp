@@ -73,7 +73,9 @@ int write_ctest_file(
     std::vector<std::string> all(labels);
     all.push_back(part);
     all.insert(all.end(), tags.begin(), tags.end());
-    write_case(out, binary, part + ": " + title, title, all);
+    std::string name(part);
+    name.append(": ").append(title);
+    write_case(out, binary, name, title, all);
   }
   out.close();
   if (!out) {
