@@ -37,7 +37,9 @@ std::vector<std::vector<size_t>> plan_buckets(
     }
   }
   std::sort(
-      buckets.begin(), buckets.end(), [](const auto& left, const auto& right) {
+      buckets.begin(),
+      buckets.end(),
+      [](const auto& left, const auto& right) {
         return left.front() < right.front();
       });
   return buckets;

@@ -16,7 +16,9 @@ void invoke_on(
     return tensor.defined() && tensor.device() != device;
   };
   if (std::none_of(
-          inputs.tensors.begin(), inputs.tensors.end(), is_elsewhere)) {
+          inputs.tensors.begin(),
+          inputs.tensors.end(),
+          is_elsewhere)) {
     call.invoke(module);
     return;
   }

@@ -90,9 +90,8 @@ std::vector<std::shared_ptr<torch::nn::Module>> ParallelModule::modules(
 }
 
 torch::OrderedDict<std::string, std::shared_ptr<torch::nn::Module>>
-ParallelModule::named_modules(
-    const std::string& name_prefix,
-    bool include_self) const {
+ParallelModule::named_modules(const std::string& name_prefix, bool include_self)
+    const {
   return wrapped_->named_modules(name_prefix, include_self);
 }
 

@@ -15,7 +15,8 @@ at::Device device_of(const torch::nn::Module& module) {
     return parameters.front().tensor.device();
   }
   const auto buffers = unique_buffers(module);
-  return buffers.empty() ? at::Device(at::kCPU) : buffers.front().tensor.device();
+  return buffers.empty() ? at::Device(at::kCPU)
+                         : buffers.front().tensor.device();
 }
 
 void check_device(

@@ -47,10 +47,7 @@ class ForwardCall {
 
 /// Calls `module` on `device`: directly where all inputs are there already,
 /// else on copies of the arguments whose tensors were moved.
-void invoke_on(
-    ForwardCall& call,
-    torch::nn::Module& module,
-    at::Device device);
+void invoke_on(ForwardCall& call, torch::nn::Module& module, at::Device device);
 
 namespace detail {
 

@@ -67,7 +67,8 @@ class Parallel : public ParallelModule {
       -> detail::CallResult<detail::CallForward, M, Args...> {
     const detail::CallForward function;
     detail::TypedForwardCall<M, detail::CallForward, Args...> call(
-        function, std::forward<Args>(args)...);
+        function,
+        std::forward<Args>(args)...);
     run(call);
     return call.take();
   }
@@ -89,12 +90,11 @@ class Parallel : public ParallelModule {
       Inputs&&... inputs) {
     const int64_t rows = detail::count_rows(tensors_in(target), batch_dim());
     const detail::CallLoss<Criterion> function{criterion, batch_dim()};
-    detail::
-        TypedForwardCall<M, detail::CallLoss<Criterion>, Target, Inputs...>
-            call(
-                function,
-                std::forward<Target>(target),
-                std::forward<Inputs>(inputs)...);
+    detail::TypedForwardCall<M, detail::CallLoss<Criterion>, Target, Inputs...>
+    call(
+        function,
+        std::forward<Target>(target),
+        std::forward<Inputs>(inputs)...);
     run(call);
     return mean_over_ranks(call.take().sum(), rows);
   }

@@ -109,9 +109,7 @@ class ParallelModule : public torch::nn::Module {
   /// Its backward through the wrapper gives the gradient of that mean.
   /// **Collective** where there are several processes.
   /// `loss_sum`: 0-dim; `rows`: this process's, at least 0.
-  virtual at::Tensor mean_over_ranks(
-      const at::Tensor& loss_sum,
-      int64_t rows);
+  virtual at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows);
 
  private:
   friend class NoSyncGuard;

@@ -32,19 +32,18 @@
 /// struct Sample { torch::Tensor image; std::optional<torch::Tensor> mask; };
 /// TANDEM_TREE_FIELDS(Sample, image, mask)
 /// ```
-#define TANDEM_TREE_FIELDS(Type, ...)                                    \
-  [[maybe_unused]] inline auto tandem_tree_fields(Type& tandem_object) { \
-    auto& [__VA_ARGS__] = tandem_object;                                 \
-    return std::tie(__VA_ARGS__);                                        \
-  }                                                                      \
-  [[maybe_unused]] inline auto tandem_tree_fields(                       \
-      const Type& tandem_object) {                                       \
-    const auto& [__VA_ARGS__] = tandem_object;                           \
-    return std::tie(__VA_ARGS__);                                        \
-  }                                                                      \
-  [[maybe_unused]] constexpr std::string_view tandem_tree_field_names(   \
-      const Type*) {                                                     \
-    return #__VA_ARGS__;                                                 \
+#define TANDEM_TREE_FIELDS(Type, ...)                                          \
+  [[maybe_unused]] inline auto tandem_tree_fields(Type& tandem_object) {       \
+    auto& [__VA_ARGS__] = tandem_object;                                       \
+    return std::tie(__VA_ARGS__);                                              \
+  }                                                                            \
+  [[maybe_unused]] inline auto tandem_tree_fields(const Type& tandem_object) { \
+    const auto& [__VA_ARGS__] = tandem_object;                                 \
+    return std::tie(__VA_ARGS__);                                              \
+  }                                                                            \
+  [[maybe_unused]] constexpr std::string_view tandem_tree_field_names(         \
+      const Type*) {                                                           \
+    return #__VA_ARGS__;                                                       \
   }
 
 namespace tandem {
