@@ -1,7 +1,7 @@
 #include "program.h"
 #include "tandem_catch.h"
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using tandem::bench::test::run_for_results;
 
 TEST_CASE(
@@ -13,9 +13,11 @@ TEST_CASE(
   CHECK(ended.code == 0);
   CHECK_THAT(
       ended.out,
-      Contains("== verify") && Contains("strategy workers threads") &&
-          Contains("\nsingle         1       1") && Contains("\ndp ") &&
-          Contains("\nddp ") && Contains("In double precision"));
+      ContainsSubstring("== verify") &&
+          ContainsSubstring("strategy workers threads") &&
+          ContainsSubstring("\nsingle         1       1") &&
+          ContainsSubstring("\ndp ") && ContainsSubstring("\nddp ") &&
+          ContainsSubstring("In double precision"));
   size_t trained = 0;
   size_t verified = 0;
   for (const auto& row : ended.rows) {

@@ -8,7 +8,7 @@
 
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using tandem::bench::test::Ended;
 using tandem::bench::test::kRankVariables;
 using tandem::bench::test::run_for_results;
@@ -40,7 +40,7 @@ void check_refused(
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
   CHECK(count_of("\n", ended.err) == 1);
-  CHECK_THAT(ended.err, Contains(part));
+  CHECK_THAT(ended.err, ContainsSubstring(part));
 }
 
 /// The child of `parent` that is this rank.
@@ -87,8 +87,8 @@ TEST_CASE("tandem train learns", "[bench]") {
   const auto ended = run_for_results(
       {"train", "--model", "mlp", "--data", "synthetic", "--epochs", "1"});
   CHECK(ended.rows.at(0).test_accuracy.value() > 0.8);
-  CHECK_THAT(ended.out, Contains("test accuracy"));
-  CHECK_THAT(ended.err, Contains("epoch 1  step 94/94"));
+  CHECK_THAT(ended.out, ContainsSubstring("test accuracy"));
+  CHECK_THAT(ended.err, ContainsSubstring("epoch 1  step 94/94"));
 }
 
 TEST_CASE("tandem train joins ranks that a launcher started", "[bench]") {
@@ -104,7 +104,7 @@ TEST_CASE("tandem train joins ranks that a launcher started", "[bench]") {
        "--batch=24",
        "--strategy=ddp"});
   CHECK(ended.code == 0);
-  CHECK_THAT(ended.out, Contains("[rank 0] mlp/ddp/2/24: 2 steps"));
+  CHECK_THAT(ended.out, ContainsSubstring("[rank 0] mlp/ddp/2/24: 2 steps"));
   CHECK(count_of("\n", ended.out) == 1);
 }
 
@@ -136,7 +136,9 @@ TEST_CASE(
   REQUIRE(victim.has_value());
   ::kill(*victim, SIGKILL);
   CHECK(training.wait(std::chrono::seconds(10)) == 137);
-  CHECK_THAT(training.err(), Contains("rank 1") && Contains("SIGKILL"));
+  CHECK_THAT(
+      training.err(),
+      ContainsSubstring("rank 1") && ContainsSubstring("SIGKILL"));
 }
 
 TEST_CASE(

@@ -1,7 +1,7 @@
 #include "program.h"
 #include "tandem_catch.h"
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using tandem::bench::test::run_for_results;
 using tandem::bench::test::run_tandem;
 
@@ -23,7 +23,9 @@ TEST_CASE(
           "probe/dp/2/12",
           "mlp/ddp/2/12",
           "probe/ddp/2/12"});
-  CHECK_THAT(ended.out, Contains("verify mlp/ddp/2/12: largest difference"));
+  CHECK_THAT(
+      ended.out,
+      ContainsSubstring("verify mlp/ddp/2/12: largest difference"));
 }
 
 TEST_CASE(
@@ -33,10 +35,10 @@ TEST_CASE(
   const auto ended = run_for_results(
       {"verify", "--strategy", "dp", "--refresh-policy", "manual"});
   CHECK(ended.code == 1);
-  CHECK_THAT(ended.out, Contains("FAILED"));
+  CHECK_THAT(ended.out, ContainsSubstring("FAILED"));
   CHECK_THAT(
       ended.err,
-      Contains("verify cnn/dp/2/12: first to differ: step 2: output"));
+      ContainsSubstring("verify cnn/dp/2/12: first to differ: step 2: output"));
   CHECK(ended.rows.at(0).verify_max_abs_diff.value() > 1e-9);
 }
 
@@ -46,11 +48,14 @@ TEST_CASE(
   const auto ended =
       run_tandem({"verify", "--strategy", "dp,ddp", "--no-broadcast-buffers"});
   CHECK(ended.code == 1);
-  CHECK_THAT(ended.out, Contains("verify probe/dp/2/12") && Contains("ok"));
+  CHECK_THAT(
+      ended.out,
+      ContainsSubstring("verify probe/dp/2/12") && ContainsSubstring("ok"));
   CHECK_THAT(
       ended.err,
-      Contains("[rank 1] verify probe/ddp/2/12: first to differ: step 1: "
-               "output"));
+      ContainsSubstring(
+          "[rank 1] verify probe/ddp/2/12: first to differ: step 1: "
+          "output"));
 }
 
 TEST_CASE("tandem verify takes more workers than two", "[bench]") {

@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(launcher.wait() == 128 + SIGKILL);
   CHECK_THAT(
       launcher.err(),
-      Catch::Contains("[launch] interrupted by SIGINT\n"));
+      Catch::Matchers::ContainsSubstring("[launch] interrupted by SIGINT\n"));
 }
 
 TEST_CASE(

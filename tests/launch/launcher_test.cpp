@@ -80,7 +80,8 @@ TEST_CASE("launch_local lets ranks meet over a store of its own", "[launch]") {
   for (int rank = 0; rank < 3; ++rank) {
     CHECK_THAT(
         launched.out,
-        Catch::Contains("[rank " + std::to_string(rank) + "] sum 6 of 3\n"));
+        Catch::Matchers::ContainsSubstring(
+            "[rank " + std::to_string(rank) + "] sum 6 of 3\n"));
   }
 }
 
@@ -93,9 +94,11 @@ TEST_CASE(
     const std::string prefix = std::string("[rank ") + rank + "] ";
     CHECK_THAT(
         launched.out,
-        Catch::Contains(prefix + "out " + rank + "\n") &&
-            Catch::Contains(prefix + "unfinished\n"));
-    CHECK_THAT(launched.err, Catch::Contains(prefix + "err " + rank + "\n"));
+        Catch::Matchers::ContainsSubstring(prefix + "out " + rank + "\n") &&
+            Catch::Matchers::ContainsSubstring(prefix + "unfinished\n"));
+    CHECK_THAT(
+        launched.err,
+        Catch::Matchers::ContainsSubstring(prefix + "err " + rank + "\n"));
   }
   CHECK(test::count_of("\n", launched.out) == 4);
   CHECK(test::count_of("err", launched.out) == 0);
@@ -131,9 +134,10 @@ TEST_CASE(
       std::vector<std::string>{"what happened"});
   CHECK_THAT(
       launched.err,
-      Catch::Contains("[launch] rank 1 (pid ") &&
-          Catch::Contains("exited with code 7; its last lines:\n"
-                          "[launch] | what happened\n"));
+      Catch::Matchers::ContainsSubstring("[launch] rank 1 (pid ") &&
+          Catch::Matchers::ContainsSubstring(
+              "exited with code 7; its last lines:\n"
+              "[launch] | what happened\n"));
 }
 
 TEST_CASE(
@@ -148,7 +152,7 @@ TEST_CASE(
     CHECK(launched.result.first_failure.value().status.signal == number);
     CHECK_THAT(
         launched.err,
-        Catch::Contains(
+        Catch::Matchers::ContainsSubstring(
             std::string("was killed by ") + name + ", without output\n"));
   }
 }
@@ -204,8 +208,10 @@ TEST_CASE("launch_local says that ranks outnumber cores", "[launch]") {
       static_cast<int64_t>(std::thread::hardware_concurrency());
   CHECK_THAT(
       launch(num_cores + 1, {"true"}).err,
-      Catch::Contains(std::to_string(num_cores + 1) + " ranks") &&
-          Catch::Contains(std::to_string(num_cores) + " cores"));
+      Catch::Matchers::ContainsSubstring(
+          std::to_string(num_cores + 1) + " ranks") &&
+          Catch::Matchers::ContainsSubstring(
+              std::to_string(num_cores) + " cores"));
   CHECK(launch(num_cores, {"true"}).err.empty());
 }
 
@@ -220,7 +226,7 @@ TEST_CASE(
   for (int rank = 0; rank < 2; ++rank) {
     CHECK_THAT(
         launched.out,
-        Catch::Contains(
+        Catch::Matchers::ContainsSubstring(
             "[rank " + std::to_string(rank) + "] " + plain.out() + "\n"));
   }
 }
@@ -260,7 +266,7 @@ TEST_CASE(
     launch(2, {path});
     FAIL("it ran");
   } catch (const comm::ProgramError& error) {
-    CHECK_THAT(error.what(), Catch::Contains(path));
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring(path));
   }
   CHECK(test::children_of(::getpid()).empty());
 }

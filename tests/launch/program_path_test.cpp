@@ -41,7 +41,7 @@ int failure_code(const std::string& name, const std::string& search_path) {
     find_program(name, search_path);
     return 0;
   } catch (const ProgramError& error) {
-    CHECK_THAT(error.what(), Catch::Contains(name));
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring(name));
     return error.exit_code();
   }
 }

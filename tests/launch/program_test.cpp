@@ -19,8 +19,8 @@ void check_refused(
   CHECK(ended.code == code);
   CHECK(ended.out.empty());
   CHECK(count_of("\n", ended.err) == 1);
-  CHECK_THAT(ended.err, Catch::StartsWith("tandem"));
-  CHECK_THAT(ended.err, Catch::Contains(part));
+  CHECK_THAT(ended.err, Catch::Matchers::StartsWith("tandem"));
+  CHECK_THAT(ended.err, Catch::Matchers::ContainsSubstring(part));
 }
 
 } // namespace
@@ -78,8 +78,10 @@ TEST_CASE(
     const auto equals = bad.find('=');
     CHECK_THAT(
         program.err(),
-        Catch::Contains(bad.substr(0, equals) + ": expected") &&
-            Catch::Contains("'" + bad.substr(equals + 1) + "'"));
+        Catch::Matchers::ContainsSubstring(
+            bad.substr(0, equals) + ": expected") &&
+            Catch::Matchers::ContainsSubstring(
+                "'" + bad.substr(equals + 1) + "'"));
   }
 }
 
@@ -88,13 +90,17 @@ TEST_CASE("tandem prints its version and help with code 0", "[launch]") {
   CHECK(version.code == 0);
   CHECK_THAT(
       version.out,
-      Catch::StartsWith("tandem ") && Catch::Contains("LibTorch"));
+      Catch::Matchers::StartsWith("tandem ") &&
+          Catch::Matchers::ContainsSubstring("LibTorch"));
   const auto help = run_tandem({"--help"});
   CHECK(help.code == 0);
-  CHECK_THAT(help.out, Catch::Contains("launch") && Catch::Contains("doctor"));
+  CHECK_THAT(
+      help.out,
+      Catch::Matchers::ContainsSubstring("launch") &&
+          Catch::Matchers::ContainsSubstring("doctor"));
   CHECK_THAT(
       run_tandem({"launch", "--help"}).out,
-      Catch::Contains("Exit code"));
+      Catch::Matchers::ContainsSubstring("Exit code"));
   CHECK(run_tandem({}).code == 2);
 }
 
@@ -134,8 +140,9 @@ TEST_CASE(
   CHECK(ended.out == "[rank 1] oops\n");
   CHECK_THAT(
       ended.err,
-      Catch::Contains("[launch] rank 1 ") && Catch::Contains("SIGKILL") &&
-          Catch::EndsWith("[launch] | oops\n"));
+      Catch::Matchers::ContainsSubstring("[launch] rank 1 ") &&
+          Catch::Matchers::ContainsSubstring("SIGKILL") &&
+          Catch::Matchers::EndsWith("[launch] | oops\n"));
 }
 
 TEST_CASE("tandem doctor finds this machine well", "[launch]") {
@@ -152,7 +159,7 @@ TEST_CASE("tandem doctor finds this machine well", "[launch]") {
         "CPU backend",
         "rendezvous",
         "loopback"}) {
-    CHECK_THAT(ended.out, Catch::Contains(subject));
+    CHECK_THAT(ended.out, Catch::Matchers::ContainsSubstring(subject));
   }
 }
 
@@ -169,7 +176,9 @@ TEST_CASE("tandem doctor tells what to do about what it misses", "[launch]") {
   CHECK(doctor.wait() == 1);
   CHECK_THAT(
       doctor.out(),
-      Catch::Contains("RANK") && Catch::Contains("'one'") &&
-          Catch::Contains("BROKEN") && Catch::Contains("/no/such"));
+      Catch::Matchers::ContainsSubstring("RANK") &&
+          Catch::Matchers::ContainsSubstring("'one'") &&
+          Catch::Matchers::ContainsSubstring("BROKEN") &&
+          Catch::Matchers::ContainsSubstring("/no/such"));
   CHECK(count_of("remedy: ", doctor.out()) >= 2);
 }

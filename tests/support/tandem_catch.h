@@ -1,5 +1,5 @@
-// Catch2 2.13 and 3.x under one include. Tests use only what both have, and
-// TANDEM_SKIP, since 2.13 has no SKIP.
+// Catch2 2.13 and 3.x under one include. Tests use what both have, 3.x's name
+// ContainsSubstring, and TANDEM_SKIP, since 2.13 has no SKIP.
 #pragma once
 
 #include <string>
@@ -7,15 +7,20 @@
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #define TANDEM_CATCH_VERSION 3
-namespace Catch {
-using Detail::Approx; // where Catch2 2.13 has it
-} // namespace Catch
 #else
 #ifndef CATCH_CONFIG_CONSOLE_WIDTH
 #define CATCH_CONFIG_CONSOLE_WIDTH 100
 #endif
 #include <catch2/catch.hpp>
 #define TANDEM_CATCH_VERSION 2
+
+namespace Catch::Matchers {
+
+inline auto ContainsSubstring(const std::string& part) {
+  return Contains(part);
+}
+
+} // namespace Catch::Matchers
 #endif
 
 namespace tandem::test {
