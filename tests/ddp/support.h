@@ -11,21 +11,16 @@
 #include <tandem/ddp/distributed_data_parallel.h>
 #include <tandem/testing/rank_threads.h>
 
+#include "modules.h"
+#include "tensors.h"
+#include "text.h"
+
 namespace tandem::test {
 
 using testing::RankContext;
 using testing::run_ranks;
 using testing::try_ranks;
 using Options = DistributedDataParallelOptions;
-
-/// Normal numbers from a generator of their own: equal on all threads.
-at::Tensor normal(
-    at::IntArrayRef sizes,
-    uint64_t seed,
-    at::ScalarType dtype = at::kDouble);
-
-/// Overwrites parameters, each with numbers of its own.
-void fill(torch::nn::Module& module, uint64_t seed);
 
 /// Rows of the whole world's batch that belong to this rank.
 at::Tensor share(const at::Tensor& batch, const RankContext& context);
@@ -50,8 +45,6 @@ bool is(const std::exception_ptr& error) {
   return false;
 }
 
-bool contains(const std::string& text, const std::string& part);
-
 /// The one weight, 1, times the input: its gradient is the inputs' sum.
 struct ScaleImpl : torch::nn::Module {
   explicit ScaleImpl(at::ScalarType dtype = at::kFloat)
@@ -67,15 +60,11 @@ struct ScaleImpl : torch::nn::Module {
 };
 TORCH_MODULE(Scale);
 
-/// Rows of two numbers to rows of four.
-struct MlpImpl : torch::nn::Module {
-  explicit MlpImpl(at::ScalarType dtype = at::kDouble);
-  at::Tensor forward(const at::Tensor& input) {
-    return net->forward(input);
-  }
-  torch::nn::Sequential net;
+/// The MLP with the same values on every thread.
+class Mlp : public torch::nn::ModuleHolder<MlpImpl> {
+ public:
+  explicit Mlp(at::ScalarType dtype = at::kDouble);
 };
-TORCH_MODULE(Mlp);
 
 /// Two layers that a caller may use apart.
 struct TowersImpl : torch::nn::Module {

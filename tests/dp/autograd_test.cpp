@@ -12,9 +12,9 @@ namespace {
 /// A net, its wrapper over `devices` replicas, and the same net unwrapped.
 struct Pair {
   explicit Pair(size_t devices = 2, int64_t bucket_cap_bytes = 100)
-      : net(make_net<ConvLinearImpl>(1)),
+      : net(make_base<ConvLinearImpl>(1)),
         plain(make_net<ConvLinearImpl>(1)),
-        model(net, cpus(devices).bucket_cap_bytes(bucket_cap_bytes)) {}
+        model(net, on_devices(devices).bucket_cap_bytes(bucket_cap_bytes)) {}
 
   at::Tensor wrapped_loss(const at::Tensor& input) {
     return model(input).sin().sum();
@@ -55,7 +55,7 @@ at::Tensor penalty(const Forward& forward, const torch::nn::Module& module) {
            {},
            std::nullopt,
            /*create_graph=*/true)) {
-    total = total + gradient.pow(2).sum();
+    total = total + gradient.pow(2).sum().to(total.device());
   }
   return total;
 }
@@ -146,7 +146,6 @@ TEST_CASE("double backward through all replicas equals the plain one", "[dp]") {
 
 TEST_CASE("grad with create_graph works inside each replica", "[dp]") {
   const auto net = make_net<torch::nn::LinearImpl>(1, 2, 1);
-  const auto plain = make_net<torch::nn::LinearImpl>(1, 2, 1);
   struct GradInside : torch::nn::Cloneable<GradInside> {
     explicit GradInside(std::shared_ptr<torch::nn::LinearImpl> given)
         : start(std::move(given)) {
@@ -163,9 +162,9 @@ TEST_CASE("grad with create_graph works inside each replica", "[dp]") {
     std::shared_ptr<torch::nn::LinearImpl> start;
     at::Tensor weight;
   };
-  const auto inside = std::make_shared<GradInside>(net);
-  const auto reference = std::make_shared<GradInside>(plain);
-  tandem::DataParallel model(inside, cpus(4));
+  const auto inside = on_first(std::make_shared<GradInside>(net));
+  const auto reference = std::make_shared<GradInside>(net);
+  tandem::DataParallel model(inside, on_devices(4));
   const auto input = normal({9, 2}, 3);
   model(input).pow(2).sum().backward();
   reference->forward(input).pow(2).sum().backward();
@@ -210,8 +209,8 @@ TEST_CASE("change of what only replica 1 used is the plain error", "[dp]") {
     }
     at::Tensor weight;
   };
-  const auto net = std::make_shared<SecondChunkOnly>();
-  tandem::DataParallel model(net, cpus(2));
+  const auto net = on_first(std::make_shared<SecondChunkOnly>());
+  tandem::DataParallel model(net, on_devices(2));
   const auto input = normal({5, 2}, 1); // chunks of 3 and 2 rows
   const auto loss = model(input).sum();
   {
@@ -225,12 +224,13 @@ TEST_CASE("change of what only replica 1 used is the plain error", "[dp]") {
 }
 
 TEST_CASE("wrapper may be destroyed before backward", "[dp]") {
-  const auto net = make_net<ConvLinearImpl>(1);
+  const auto net = make_base<ConvLinearImpl>(1);
   const auto plain = make_net<ConvLinearImpl>(1);
   at::Tensor loss;
   {
-    tandem::DataParallel model(net, cpus(3));
-    loss = model(input_a()).sin().sum() + net->forward(input_b()).sin().sum();
+    tandem::DataParallel model(net, on_devices(3));
+    loss = model(input_a()).sin().sum() +
+        net->forward(input_b().to(device())).sin().sum();
   }
   loss.backward();
   (plain->forward(input_a()).sin().sum() +
@@ -252,9 +252,9 @@ TEST_CASE("backward from two threads adds both gradients", "[dp]") {
 }
 
 TEST_CASE("gradients have the same bits at every run", "[dp]") {
-  const auto net = make_net<ConvLinearImpl>(1);
+  const auto net = make_base<ConvLinearImpl>(1);
   net->to(at::kFloat);
-  tandem::DataParallel model(net, cpus(4).bucket_cap_bytes(50));
+  tandem::DataParallel model(net, on_devices(4).bucket_cap_bytes(50));
   const auto input = ConvLinearImpl::input(13, 3).to(at::kFloat);
   std::vector<at::Tensor> first;
   for (int run = 0; run < 50; ++run) {
@@ -272,7 +272,7 @@ TEST_CASE("gradients have the same bits at every run", "[dp]") {
 
 TEST_CASE("tensor hook sees the summed gradient once", "[dp][DP-49]") {
   for (const bool before_wrapping : {true, false}) {
-    const auto net = make_net<ConvLinearImpl>(1);
+    const auto net = make_base<ConvLinearImpl>(1);
     const auto plain = make_net<ConvLinearImpl>(1);
     int calls = 0;
     at::Tensor seen;
@@ -286,7 +286,7 @@ TEST_CASE("tensor hook sees the summed gradient once", "[dp][DP-49]") {
     if (before_wrapping) {
       add_hook();
     }
-    tandem::DataParallel model(net, cpus(3));
+    tandem::DataParallel model(net, on_devices(3));
     if (!before_wrapping) {
       add_hook();
     }
@@ -316,7 +316,7 @@ TEST_CASE("hooks of a parameter that nothing used are not called", "[dp]") {
     at::Tensor spare;
     at::Tensor posted;
   };
-  const auto net = std::make_shared<Unused>();
+  const auto net = on_first(std::make_shared<Unused>());
   int calls = 0;
   net->spare.register_hook([&](const at::Tensor& gradient) {
     ++calls;
@@ -330,7 +330,7 @@ TEST_CASE("hooks of a parameter that nothing used are not called", "[dp]") {
             ++calls;
             return outputs;
           }));
-  tandem::DataParallel model(net, cpus(2));
+  tandem::DataParallel model(net, on_devices(2));
   model(normal({4, 2}, 1)).sum().backward();
   CHECK(calls == 0);
   CHECK(net->used.grad().defined());

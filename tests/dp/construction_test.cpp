@@ -96,7 +96,7 @@ int64_t num_threads_of_process() {
 }
 
 DataParallelOptions made_by(tandem::ReplicaFactory factory) {
-  return cpus(2).replica_factory(std::move(factory));
+  return on_devices(2).replica_factory(std::move(factory));
 }
 
 template <typename M>
@@ -115,7 +115,9 @@ std::string refusal(
 
 using namespace dp_construction;
 
-TEST_CASE("device lists that make no sense are refused", "[dp][DP-36]") {
+TEST_CASE(
+    "device lists that make no sense are refused",
+    "[dp][DP-36][only-cpu]") {
   const auto net = make_net<ConvLinearImpl>(1);
   const auto refused = [&](const DataParallelOptions& options) {
     return refusal(net, options);
@@ -138,14 +140,14 @@ TEST_CASE("device lists that make no sense are refused", "[dp][DP-36]") {
       "twice"));
 }
 
-TEST_CASE("options out of range are refused", "[dp][DP-36]") {
+TEST_CASE("options out of range are refused", "[dp][DP-36][only-cpu]") {
   const auto net = make_net<ConvLinearImpl>(1);
   CHECK(contains(refusal(net, cpus(2).dim(-1)), "dim"));
   CHECK(
       contains(refusal(net, cpus(2).bucket_cap_bytes(0)), "bucket_cap_bytes"));
 }
 
-TEST_CASE("without CUDA the devices must be given", "[dp][DP-36]") {
+TEST_CASE("without CUDA the devices must be given", "[dp][DP-36][only-cpu]") {
   if (torch::cuda::is_available()) {
     TANDEM_SKIP("there is a CUDA device");
   }
@@ -155,7 +157,9 @@ TEST_CASE("without CUDA the devices must be given", "[dp][DP-36]") {
   CHECK(contains(message, "torch::kCPU"));
 }
 
-TEST_CASE("tensors off the first device are refused by name", "[dp][DP-34]") {
+TEST_CASE(
+    "tensors off the first device are refused by name",
+    "[dp][DP-34][only-cpu]") {
   for (const size_t devices : {1, 2}) {
     const auto parameter =
         refusal(std::make_shared<PartlyOnMetaImpl>(true), cpus(devices));
@@ -173,14 +177,14 @@ TEST_CASE("tensors off the first device are refused by name", "[dp][DP-34]") {
 }
 
 TEST_CASE("replicas have the values in storage of their own", "[dp][DP-22]") {
-  const auto net = make_net<torch::nn::LinearImpl>(1, 3, 4);
-  tandem::DataParallel model(net, cpus(3));
+  const auto net = make_base<torch::nn::LinearImpl>(1, 3, 4);
+  tandem::DataParallel model(net, on_devices(3));
   CHECK(model->replica(0) == net);
   CHECK(model->num_replicas() == 3);
   for (const size_t index : {1, 2}) {
     const auto replica = model->replica(index);
-    CHECK(replica->weight.equal(net->weight));
-    CHECK(replica->weight.device() == at::kCPU);
+    CHECK(is_equal(replica->weight, net->weight));
+    CHECK(replica->weight.device() == devices(3)[index]);
     CHECK_FALSE(replica->weight.is_alias_of(net->weight));
     CHECK_FALSE(replica->weight.is_alias_of(model->replica(3 - index)->weight));
     const auto before = net->weight.detach().clone();
@@ -193,80 +197,83 @@ TEST_CASE("replicas have the values in storage of their own", "[dp][DP-22]") {
 }
 
 TEST_CASE("one device calls the module itself", "[dp][DP-35]") {
-  const auto net = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
-  const auto plain = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+  const auto net = make_base<torch::nn::BatchNorm1dImpl>(1, 3);
+  const auto plain = make_base<torch::nn::BatchNorm1dImpl>(1, 3);
   const auto threads = num_threads_of_process();
-  tandem::DataParallel model(net, cpus(1));
-  const auto input = normal({4, 3}, 2);
-  CHECK(model(input).equal(plain->forward(input)));
-  CHECK(net->running_mean.equal(plain->running_mean));
+  tandem::DataParallel model(net, on_devices(1));
+  const auto input = normal({4, 3}, 2).to(device());
+  CHECK(is_equal(model(input), plain->forward(input)));
+  CHECK(is_equal(net->running_mean, plain->running_mean));
   CHECK(net->num_batches_tracked.item<int64_t>() == 1);
   CHECK(num_threads_of_process() == threads);
   CHECK(model->counters().copies == 0);
   const auto same = [](const at::Tensor& tensor) { return tensor; };
-  CHECK(wrap_function(same, cpus(1))(input).is_same(input));
+  CHECK(wrap_function(same, on_devices(1))(input).is_same(input));
   // No clone(): a module that cannot be cloned is fine.
-  const auto not_cloneable = std::make_shared<PlainModuleImpl>();
-  tandem::DataParallel alone(not_cloneable, cpus(1));
+  const auto not_cloneable = on_first(std::make_shared<PlainModuleImpl>());
+  tandem::DataParallel alone(not_cloneable, on_devices(1));
   CHECK(alone(torch::ones({2, 3})).size(0) == 2);
 }
 
 TEST_CASE("module that cannot be cloned is refused by type", "[dp][DP-50]") {
-  const auto plain = refusal(std::make_shared<PlainModuleImpl>(), cpus(2));
+  const auto plain =
+      refusal(on_first(std::make_shared<PlainModuleImpl>()), on_devices(2));
   CHECK(contains(plain, "PlainModuleImpl"));
   CHECK(contains(plain, "replica_factory"));
 
-  const auto late = refusal(std::make_shared<RegistersLateImpl>(), cpus(2));
+  const auto late =
+      refusal(on_first(std::make_shared<RegistersLateImpl>()), on_devices(2));
   CHECK(contains(late, "RegistersLateImpl"));
   CHECK(contains(late, "reset()"));
 
-  const auto child = refusal(std::make_shared<HoldsLateImpl>(), cpus(2));
+  const auto child =
+      refusal(on_first(std::make_shared<HoldsLateImpl>()), on_devices(2));
   CHECK(contains(child, "'child'"));
   CHECK(contains(child, "RegistersLateImpl"));
 
   const torch::nn::Sequential sequential(
       torch::nn::Linear(3, 3),
       PlainModule());
-  const auto inside = refusal(sequential.ptr(), cpus(2));
+  const auto inside = refusal(on_first(sequential.ptr()), on_devices(2));
   CHECK(contains(inside, "'1'"));
   CHECK(contains(inside, "PlainModuleImpl"));
 }
 
 TEST_CASE("what clone() gets wrong silently is put right", "[dp]") {
   // A plain child keeps the fresh weights that reset() gave it.
-  const auto net = make_net<PlainChildImpl>(1);
+  const auto net = make_base<PlainChildImpl>(1);
   net->plain->linear->weight.set_requires_grad(false);
   net->plain->linear->eval();
-  tandem::DataParallel model(net, cpus(2));
+  tandem::DataParallel model(net, on_devices(2));
   const auto replica = model->replica(1);
-  CHECK(replica->plain->linear->weight.equal(net->plain->linear->weight));
+  CHECK(is_equal(replica->plain->linear->weight, net->plain->linear->weight));
   CHECK(replica->plain->scale.scalar_type() == at::kDouble);
   CHECK_FALSE(replica->plain->linear->weight.requires_grad());
   CHECK(replica->plain->linear->bias.requires_grad());
   CHECK_FALSE(replica->plain->linear->is_training());
   CHECK(replica->plain->is_training());
   const auto input = normal({5, 3}, 2);
-  CHECK(is_close(model(input), net->forward(input)));
+  CHECK(is_close(model(input), net->forward(input.to(device()))));
 }
 
 TEST_CASE("factory makes replicas of a module without clone()", "[dp]") {
-  const auto net = make_net<PlainModuleImpl>(1);
+  const auto net = make_base<PlainModuleImpl>(1);
   std::vector<at::Device> asked;
   tandem::DataParallel model(net, made_by([&](at::Device device) {
                                asked.push_back(device);
                                return std::make_shared<PlainModuleImpl>();
                              }));
-  CHECK(asked == std::vector<at::Device>{at::kCPU});
+  CHECK(asked == std::vector<at::Device>{devices(2)[1]});
   const auto input = normal({5, 3}, 2);
   const auto output = model(input);
-  CHECK(is_close(output, net->forward(input)));
+  CHECK(is_close(output, net->forward(input.to(device()))));
   output.sum().backward();
   CHECK(
       is_close(net->linear->bias.grad(), torch::full({2}, 10.0, at::kDouble)));
 }
 
 TEST_CASE("replica that differs is refused by name", "[dp]") {
-  const auto net = make_net<PlainModuleImpl>(1);
+  const auto net = make_base<PlainModuleImpl>(1);
   const auto refused = [&](const tandem::ReplicaFactory& factory) {
     return refusal(net, made_by(factory));
   };
@@ -299,7 +306,7 @@ TEST_CASE("replica that differs is refused by name", "[dp]") {
 }
 
 TEST_CASE("replica that shares modules or tensors is refused", "[dp]") {
-  const auto net = make_net<PlainModuleImpl>(1);
+  const auto net = make_base<PlainModuleImpl>(1);
   const auto itself = refusal(net, made_by([&](at::Device) {
                                 return net->shared_from_this();
                               }));
@@ -318,17 +325,18 @@ TEST_CASE("replica that shares modules or tensors is refused", "[dp]") {
   CHECK(contains(shared_tensor, "buffer 'scale'"));
 
   const auto same_twice = std::make_shared<PlainModuleImpl>();
-  const auto twice = refusal(net, cpus(3).replica_factory([&](at::Device) {
-    return same_twice->shared_from_this();
-  }));
+  const auto twice =
+      refusal(net, on_devices(3).replica_factory([&](at::Device) {
+        return same_twice->shared_from_this();
+      }));
   CHECK(contains(twice, "replica 2"));
 }
 
 TEST_CASE("wrapping leaves the random generator alone", "[dp]") {
   torch::manual_seed(5);
-  const auto net = std::make_shared<ConvLinearImpl>();
+  const auto net = on_first(std::make_shared<ConvLinearImpl>());
   const auto state = at::detail::getDefaultCPUGenerator().get_state();
-  tandem::DataParallel model(net, cpus(3));
+  tandem::DataParallel model(net, on_devices(3));
   const auto threw = message_thrown_by([&] {
     tandem::DataParallel(net, made_by([](at::Device) {
                            return torch::nn::Linear(3, 2).ptr();
@@ -339,10 +347,10 @@ TEST_CASE("wrapping leaves the random generator alone", "[dp]") {
 }
 
 TEST_CASE("threads end with the wrapper", "[dp][DP-52]") {
-  const auto net = make_net<ConvLinearImpl>(1);
+  const auto net = make_base<ConvLinearImpl>(1);
   const auto threads = num_threads_of_process();
   {
-    tandem::DataParallel model(net, cpus(4));
+    tandem::DataParallel model(net, on_devices(4));
     CHECK(num_threads_of_process() == threads + 3);
   }
   CHECK(num_threads_of_process() == threads);

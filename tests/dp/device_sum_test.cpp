@@ -16,7 +16,9 @@ std::vector<at::Tensor> gradients_of_three_shapes() {
 
 } // namespace
 
-TEST_CASE("tensors that move together keep shapes and values", "[dp]") {
+TEST_CASE(
+    "tensors that move together keep shapes and values",
+    "[dp][only-cpu]") {
   const auto tensors = gradients_of_three_shapes();
   const auto moved = move_together(tensors, at::kCPU);
   REQUIRE(moved.size() == 3);
@@ -26,7 +28,7 @@ TEST_CASE("tensors that move together keep shapes and values", "[dp]") {
   }
 }
 
-TEST_CASE("moved gradients hold no storage but their own", "[dp]") {
+TEST_CASE("moved gradients hold no storage but their own", "[dp][only-cpu]") {
   const torch::NoGradGuard no_grad;
   for (auto& moved : move_together(gradients_of_three_shapes(), at::kCPU)) {
     CHECK(moved.storage().nbytes() == moved.nbytes());
@@ -34,7 +36,9 @@ TEST_CASE("moved gradients hold no storage but their own", "[dp]") {
   }
 }
 
-TEST_CASE("moving together is differentiable with grad mode on", "[dp]") {
+TEST_CASE(
+    "moving together is differentiable with grad mode on",
+    "[dp][only-cpu]") {
   auto tensors = gradients_of_three_shapes();
   for (auto& tensor : tensors) {
     tensor.requires_grad_();
@@ -46,7 +50,9 @@ TEST_CASE("moving together is differentiable with grad mode on", "[dp]") {
   CHECK(tensors[2].grad().equal(2 * tensors[2].detach()));
 }
 
-TEST_CASE("ordered sum moves to its device and adds in order", "[dp]") {
+TEST_CASE(
+    "ordered sum moves to its device and adds in order",
+    "[dp][only-cpu]") {
   const auto counts = std::make_shared<tandem::detail::TransferCounts>();
   const auto to_meta =
       tandem::detail::make_ordered_device_sum(at::kMeta, counts);

@@ -30,8 +30,8 @@ struct RefusesSevenImpl : torch::nn::Cloneable<RefusesSevenImpl> {
 } // namespace
 
 TEST_CASE("exception of a replica names it and keeps its type", "[dp][DP-31]") {
-  const auto net = std::make_shared<RefusesSevenImpl>();
-  tandem::DataParallel model(net, cpus(2));
+  const auto net = on_first(std::make_shared<RefusesSevenImpl>());
+  tandem::DataParallel model(net, on_devices(2));
   for (int attempt = 0; attempt < 3; ++attempt) {
     try {
       model(torch::tensor({1.0, 2.0, 3.0, 7.0}));
@@ -39,7 +39,7 @@ TEST_CASE("exception of a replica names it and keeps its type", "[dp][DP-31]") {
     } catch (const tandem::ReplicaError& error) {
       const std::string text = error.what();
       CHECK(contains(text, "replica 1"));
-      CHECK(contains(text, "cpu"));
+      CHECK(contains(text, devices(2)[1].str()));
       CHECK(contains(text, "wonderful"));
       REQUIRE(error.failures().size() == 1);
       CHECK(error.failures()[0].replica == 1);
@@ -47,7 +47,7 @@ TEST_CASE("exception of a replica names it and keeps its type", "[dp][DP-31]") {
     }
     const auto input = torch::tensor({1.0, 2.0, 3.0, 4.0});
     const auto output = model(input);
-    CHECK(output.equal(input));
+    CHECK(is_equal(output, input));
     net->zero_grad();
     output.sum().backward();
     CHECK(net->weight.grad().item<double>() == 10);
@@ -57,20 +57,26 @@ TEST_CASE("exception of a replica names it and keeps its type", "[dp][DP-31]") {
 TEST_CASE(
     "LibTorch's exceptions keep their type, with context",
     "[dp][DP-31]") {
-  tandem::DataParallel model(std::make_shared<RefusesSevenImpl>(), cpus(2));
+  tandem::DataParallel model(
+      on_first(std::make_shared<RefusesSevenImpl>()),
+      on_devices(2));
   for (const int64_t bad_row : {0, 3}) {
     auto input = torch::ones({4});
     input[bad_row] = 8;
     CHECK_THROWS_AS(model(input), c10::IndexError);
     const auto text = message_thrown_by([&] { model(input); });
     CHECK(contains(text, "no eights"));
-    CHECK(
-        contains(text, bad_row == 0 ? "replica 0 on cpu" : "replica 1 on cpu"));
+    const auto replica = bad_row == 0 ? 0 : 1;
+    CHECK(contains(
+        text,
+        c10::str("replica ", replica, " on ", devices(2)[replica])));
   }
 }
 
 TEST_CASE("all failed replicas are in one exception", "[dp][DP-31]") {
-  tandem::DataParallel model(std::make_shared<RefusesSevenImpl>(), cpus(3));
+  tandem::DataParallel model(
+      on_first(std::make_shared<RefusesSevenImpl>()),
+      on_devices(3));
   try {
     model(torch::tensor({8.0, 2.0, 7.0}));
     FAIL("nothing was thrown");
@@ -91,7 +97,7 @@ TEST_CASE("exceptions that are no std::exception arrive too", "[dp][DP-31]") {
     }
     return input;
   };
-  auto model = wrap_function(throws, cpus(2));
+  auto model = wrap_function(throws, on_devices(2));
   CHECK_THROWS_AS(model(torch::ones({2})), tandem::ReplicaError);
   CHECK(model(torch::zeros({2})).size(0) == 2);
 }
@@ -101,7 +107,7 @@ TEST_CASE("call from within the module's own forward is refused", "[dp]") {
   const auto recurse = [&recursion](const at::Tensor& input) {
     return recursion(input);
   };
-  auto model = wrap_function(recurse, cpus(2));
+  auto model = wrap_function(recurse, on_devices(2));
   recursion = [&](const at::Tensor& input) { return model(input); };
   CHECK(contains(
       message_thrown_by([&] { model(torch::ones({2})); }),
@@ -112,6 +118,6 @@ TEST_CASE("call from within the module's own forward is refused", "[dp]") {
 
 TEST_CASE("null module is refused", "[dp]") {
   CHECK_THROWS_AS(
-      tandem::DataParallel(std::shared_ptr<RefusesSevenImpl>(), cpus(2)),
+      tandem::DataParallel(std::shared_ptr<RefusesSevenImpl>(), on_devices(2)),
       tandem::ConfigError);
 }

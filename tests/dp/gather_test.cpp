@@ -12,21 +12,21 @@ TEST_CASE(
     "gradient of the gathered output splits by real sizes",
     "[dp][DP-14]") {
   const auto twice = [](const at::Tensor& input) { return input * 2; };
-  auto model = wrap_function(twice, cpus(2));
+  auto model = wrap_function(twice, on_devices(2));
   const auto input = torch::ones({5, 2}, torch::kDouble).requires_grad_();
   const auto gradient = torch::arange(10, torch::kDouble).view({5, 2});
-  model(input).backward(gradient);
-  CHECK(input.grad().equal(2 * gradient));
+  model(input).backward(gradient.to(device()));
+  CHECK(is_equal(input.grad(), 2 * gradient));
 }
 
 TEST_CASE("0-dim outputs become a vector, with one warning", "[dp][DP-15]") {
   const auto mean = [](const at::Tensor& input) { return input.mean(); };
-  auto model = wrap_function(mean, cpus(2));
+  auto model = wrap_function(mean, on_devices(2));
   const auto input = torch::arange(5, torch::kDouble).requires_grad_();
   tandem::test::expect_warning("as a vector");
   const auto output = model(input);
   model(input);
-  CHECK(output.equal(torch::tensor({1.0, 3.5}, torch::kDouble)));
+  CHECK(is_equal(output, torch::tensor({1.0, 3.5}, torch::kDouble)));
   CHECK(tandem::test::count_warnings("as a vector") == 1);
   output.sum().backward();
   const double third = 1.0 / 3;
@@ -38,9 +38,9 @@ TEST_CASE("module without parameters runs", "[dp][DP-33]") {
   const auto ones = [](const at::Tensor& input) {
     return torch::ones({3}, input.options());
   };
-  auto model = wrap_function(ones, cpus(2));
+  auto model = wrap_function(ones, on_devices(2));
   CHECK(model->parameters().empty());
-  CHECK(model(torch::zeros({4})).equal(torch::ones({6})));
+  CHECK(is_equal(model(torch::zeros({4})), torch::ones({6})));
 }
 
 TEST_CASE("call without a tensor to cut runs replica 0 alone", "[dp][DP-33]") {
@@ -50,14 +50,14 @@ TEST_CASE("call without a tensor to cut runs replica 0 alone", "[dp][DP-33]") {
     return torch::ones({count});
   };
   const auto none = [] { return torch::ones({2}); };
-  CHECK(wrap_function(ones, cpus(2))(3).equal(torch::ones({3})));
-  CHECK(wrap_function(none, cpus(3))().equal(torch::ones({2})));
+  CHECK(is_equal(wrap_function(ones, on_devices(2))(3), torch::ones({3})));
+  CHECK(is_equal(wrap_function(none, on_devices(3))(), torch::ones({2})));
 }
 
 TEST_CASE("output device is where outputs go", "[dp][DP-11]") {
   const auto same = [](const at::Tensor& input) { return input * 1; };
   for (const size_t devices : {1, 2}) {
-    auto options = cpus(devices).output_device(at::Device(at::kMeta));
+    auto options = on_devices(devices).output_device(at::Device(at::kMeta));
     const auto output = wrap_function(same, options)(torch::ones({4, 2}));
     CHECK(output.device().is_meta());
     CHECK(output.sizes() == at::IntArrayRef{4, 2});
@@ -69,14 +69,14 @@ TEST_CASE("forward without a result runs on every replica", "[dp]") {
   const auto count = [&rows](const at::Tensor& input) {
     rows += input.size(0);
   };
-  auto model = wrap_function(count, cpus(3));
+  auto model = wrap_function(count, on_devices(3));
   model(torch::zeros({8, 2}));
   CHECK(rows == 8);
 }
 
 TEST_CASE("output without the batch dimension is refused", "[dp]") {
   const auto flat = [](const at::Tensor& input) { return input.flatten(); };
-  auto model = wrap_function(flat, cpus(2).dim(1));
+  auto model = wrap_function(flat, on_devices(2).dim(1));
   REQUIRE_THROWS_AS(model(torch::ones({2, 4})), tandem::ShapeError);
   CHECK(contains(
       message_thrown_by([&] {

@@ -8,73 +8,41 @@
 
 #include <tandem/dp/data_parallel.h>
 
+#include "devices.h"
+#include "modules.h"
+#include "tensors.h"
+#include "text.h"
+
 /// Modules and helpers of the tests of DataParallel. Everything is double: the
 /// only difference to one device is then the order of additions.
 namespace tandem::dp_test {
 
-inline constexpr double kDoubleTolerance = 1e-10;
+using namespace tandem::test;
 
+/// One replica on each of the first `count` devices.
+inline DataParallelOptions on_devices(size_t count) {
+  return DataParallelOptions()
+      .devices(devices(count))
+      .allow_duplicate_devices(true);
+}
+
+/// For tests that are about options and need no device.
 inline DataParallelOptions cpus(size_t count) {
   return DataParallelOptions().devices(
       std::vector<at::Device>(count, at::kCPU));
 }
 
-/// Normal numbers that depend on the seed alone.
-inline at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return torch::randn(
-      sizes,
-      at::make_generator<at::CPUGeneratorImpl>(seed),
-      torch::kDouble);
+/// `module`, moved to the first device.
+template <typename M>
+std::shared_ptr<M> on_first(std::shared_ptr<M> module) {
+  module->to(device());
+  return module;
 }
 
-inline bool is_close(const at::Tensor& actual, const at::Tensor& expected) {
-  return actual.defined() == expected.defined() &&
-      (!actual.defined() ||
-       (actual.sizes() == expected.sizes() &&
-        actual.allclose(expected, kDoubleTolerance, kDoubleTolerance)));
-}
-
-inline bool are_close(
-    const std::vector<at::Tensor>& actual,
-    const std::vector<at::Tensor>& expected) {
-  return std::equal(
-      actual.begin(),
-      actual.end(),
-      expected.begin(),
-      expected.end(),
-      is_close);
-}
-
-inline std::vector<at::Tensor> grads_of(const torch::nn::Module& module) {
-  std::vector<at::Tensor> grads;
-  for (const auto& parameter : module.parameters()) {
-    grads.push_back(parameter.grad());
-  }
-  return grads;
-}
-
-/// The text of what `call` throws; empty if it throws nothing.
-template <typename Call>
-std::string message_thrown_by(const Call& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// A new module in double with values that depend on the seed alone.
+/// A net to wrap: that of `make_net`, on the first device.
 template <typename M, typename... Args>
-std::shared_ptr<M> make_net(uint64_t seed, const Args&... args) {
-  torch::manual_seed(seed);
-  auto net = std::make_shared<M>(args...);
-  net->to(torch::kDouble);
-  return net;
+std::shared_ptr<M> make_base(uint64_t seed, const Args&... args) {
+  return on_first(make_net<M>(seed, args...));
 }
 
 /// Convolution and linear layer, as large as a test needs.

@@ -24,10 +24,10 @@ TEST_CASE("nested inputs keep their structure", "[dp][DP-05]") {
     return std::get<1>(input).first;
   };
   for (const size_t devices : {1, 2, 3}) {
-    auto model = wrap_function(pick, cpus(devices));
+    auto model = wrap_function(pick, on_devices(devices));
     const auto x = normal({7, 2}, 1);
     const Nested input{x.cos(), {x.sin(), x}, x.sin()};
-    CHECK(model(input).equal(x.sin()));
+    CHECK(is_equal(model(input), x.sin()));
   }
 }
 
@@ -40,14 +40,15 @@ TEST_CASE("tensors, numbers and absent optionals mix", "[dp][DP-06]") {
     return factor * (v3 ? product + *v3 : product);
   };
   for (const size_t devices : {1, 2, 4}) {
-    auto model = wrap_function(mixed, cpus(devices));
+    auto model = wrap_function(mixed, on_devices(devices));
     const auto v1 = normal({6, 3}, 1).requires_grad_();
     const auto v2 = normal({6, 3}, 2).requires_grad_();
     const auto v3 = normal({6, 3}, 3);
-    CHECK(
-        model(v1, v2, 2.0F, std::optional<at::Tensor>()).equal(2 * (v1 * v2)));
+    CHECK(is_equal(
+        model(v1, v2, 2.0F, std::optional<at::Tensor>()),
+        2 * (v1 * v2)));
     const auto output = model(v1, v2, 2.0F, std::optional<at::Tensor>(v3));
-    CHECK(output.equal(2 * (v1 * v2 + v3)));
+    CHECK(is_equal(output, 2 * (v1 * v2 + v3)));
     output.sum().backward();
     CHECK(v1.grad().equal(2 * v2.detach()));
     CHECK(v2.grad().equal(2 * v1.detach()));
@@ -58,9 +59,9 @@ TEST_CASE("undefined tensors reach the module as undefined", "[dp][DP-06]") {
   const auto add = [](const at::Tensor& a, const at::Tensor& b) {
     return b.defined() ? a + b : a;
   };
-  auto model = wrap_function(add, cpus(2));
+  auto model = wrap_function(add, on_devices(2));
   const auto a = normal({4}, 1);
-  CHECK(model(a, at::Tensor()).equal(a));
+  CHECK(is_equal(model(a, at::Tensor()), a));
 }
 
 TEST_CASE("empty containers reach the module as empty ones", "[dp][DP-07]") {
@@ -71,11 +72,12 @@ TEST_CASE("empty containers reach the module as empty ones", "[dp][DP-07]") {
     return sample.data * 2;
   };
   for (const size_t devices : {1, 2}) {
-    auto model = wrap_function(check_empty, cpus(devices));
+    auto model = wrap_function(check_empty, on_devices(devices));
     const auto data = normal({5, 2}, 1);
     const dp_structures::Sample sample{data, {}};
-    CHECK(model(sample, std::vector<at::Tensor>(), std::tuple<>())
-              .equal(data * 2));
+    CHECK(is_equal(
+        model(sample, std::vector<at::Tensor>(), std::tuple<>()),
+        data * 2));
   }
 }
 
@@ -91,18 +93,18 @@ TEST_CASE("nested outputs are gathered leaf by leaf", "[dp][DP-09]") {
         {{"a", {x}}, {"b", {x.sin(), x}}},
         static_cast<int>(x.size(0))};
   };
-  auto model = wrap_function(nested, cpus(2));
+  auto model = wrap_function(nested, on_devices(2));
   const auto x = normal({5, 2}, 1);
   const auto [first, inner, third, map, rows] = model(x);
-  CHECK(first.equal(x));
-  CHECK(std::get<0>(inner).equal(x.sin()));
-  CHECK(std::get<1>(inner).equal(x.cos()));
+  CHECK(is_equal(first, x));
+  CHECK(is_equal(std::get<0>(inner), x.sin()));
+  CHECK(is_equal(std::get<1>(inner), x.cos()));
   REQUIRE(std::get<2>(inner).size() == 1);
-  CHECK(std::get<2>(inner)[0].equal(x + 1));
-  CHECK(third.equal(x));
+  CHECK(is_equal(std::get<2>(inner)[0], x + 1));
+  CHECK(is_equal(third, x));
   REQUIRE(map.at("b").size() == 2);
-  CHECK(map.at("a")[0].equal(x));
-  CHECK(map.at("b")[0].equal(x.sin()));
+  CHECK(is_equal(map.at("a")[0], x));
+  CHECK(is_equal(map.at("b")[0], x.sin()));
   // A plain value is replica 0's, which has 3 of the rows.
   CHECK(rows == 3);
 }
@@ -112,7 +114,7 @@ TEST_CASE("outputs of different structure name the entry", "[dp][DP-10]") {
   const auto by_rows = [](const at::Tensor& x) {
     return x.size(0) == 3 ? Map{{"a", x}} : Map{{"a", x}, {"b", x}};
   };
-  auto model = wrap_function(by_rows, cpus(2));
+  auto model = wrap_function(by_rows, on_devices(2));
   REQUIRE_THROWS_AS(model(torch::ones({5})), tandem::ShapeError);
   const auto message = message_thrown_by([&] { model(torch::ones({5})); });
   CHECK(contains(message, "replica 1"));
@@ -124,7 +126,7 @@ TEST_CASE("outputs of different shape name entry and shapes", "[dp][DP-10]") {
   const auto by_rows = [](const at::Tensor& x) {
     return std::make_pair(x, torch::ones({x.size(0), x.size(0)}));
   };
-  auto model = wrap_function(by_rows, cpus(2));
+  auto model = wrap_function(by_rows, on_devices(2));
   const auto message = message_thrown_by([&] { model(torch::ones({5})); });
   CHECK(contains(message, "output [1]"));
   CHECK(contains(message, "[rows, 3]"));

@@ -8,12 +8,12 @@ using namespace tandem::dp_test;
 using tandem::ConfigError;
 
 TEST_CASE("moving the wrapper to another device is refused", "[dp][DP-34]") {
-  const auto net = make_net<ConvLinearImpl>(1);
-  tandem::DataParallel model(net, cpus(2));
+  const auto net = make_base<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, on_devices(2));
   CHECK_THROWS_AS(model->to(at::kMeta), ConfigError);
   CHECK_THROWS_AS(model->to(at::kMeta, at::kFloat), ConfigError);
   CHECK(net->linear->weight.scalar_type() == at::kDouble);
-  CHECK_NOTHROW(model->to(at::kCPU));
+  CHECK_NOTHROW(model->to(device()));
 }
 
 TEST_CASE("child replaced after wrapping is refused by name", "[dp]") {
@@ -29,36 +29,41 @@ TEST_CASE("child replaced after wrapping is refused by name", "[dp]") {
     }
     std::shared_ptr<ConvLinearImpl> inner;
   };
-  const auto net = make_net<Holder>(1);
-  tandem::DataParallel model(net, cpus(2));
+  const auto net = make_base<Holder>(1);
+  tandem::DataParallel model(net, on_devices(2));
   const auto input = ConvLinearImpl::input(4, 1);
   model(input);
   torch::nn::Linear other(8, 2);
-  other->to(at::kDouble);
+  other->to(device(), at::kDouble);
   net->inner->linear = net->inner->replace_module("linear", other);
   CHECK_THROWS_AS(model(input), ConfigError);
   CHECK(contains(message_thrown_by([&] { model(input); }), "module 'inner'"));
 }
 
 TEST_CASE("description names devices, sizes, buckets and policy", "[dp]") {
-  const auto net = make_net<ConvLinearImpl>(1);
-  tandem::DataParallel model(net, cpus(2).bucket_cap_bytes(1));
+  const auto net = make_base<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, on_devices(2).bucket_cap_bytes(1));
   const auto text = model->describe();
-  CHECK(contains(text, "2 replicas on cpu, cpu"));
+  CHECK(contains(
+      text,
+      c10::str("2 replicas on ", devices(2)[0], ", ", devices(2)[1])));
   CHECK(contains(text, "4 parameters"));
   CHECK(contains(text, "4 bucket(s)"));
   CHECK(contains(text, "every forward"));
-  CHECK(contains(text, "one thread"));
-  CHECK(
-      contains(tandem::DataParallel(net, cpus(1))->describe(), "no replicas"));
+  CHECK(contains(text, "one thread") == device().is_cpu());
+  CHECK(contains(
+      tandem::DataParallel(net, on_devices(1))->describe(),
+      "no replicas"));
   CHECK(model->strategy() == "dp");
-  CHECK(model->device() == at::kCPU);
+  CHECK(model->device() == device());
 }
 
 TEST_CASE("nested wrapper trains like the bare module", "[dp][DP-37]") {
   struct Outer : torch::nn::Module {
-    explicit Outer(std::shared_ptr<torch::nn::LinearImpl> linear)
-        : inner(std::move(linear), cpus(2)) {
+    Outer(
+        std::shared_ptr<torch::nn::LinearImpl> linear,
+        const tandem::DataParallelOptions& options)
+        : inner(std::move(linear), options) {
       register_module("inner", inner);
     }
     at::Tensor forward(const at::Tensor& input) {
@@ -67,11 +72,16 @@ TEST_CASE("nested wrapper trains like the bare module", "[dp][DP-37]") {
     tandem::DataParallel<torch::nn::LinearImpl> inner;
   };
   const auto plain = make_net<torch::nn::LinearImpl>(1, 3, 2);
-  const auto linear = make_net<torch::nn::LinearImpl>(1, 3, 2);
-  const auto outer = std::make_shared<Outer>(linear);
-  tandem::DataParallel model(outer, cpus(2).replica_factory([](at::Device) {
-    return std::make_shared<Outer>(make_net<torch::nn::LinearImpl>(2, 3, 2));
-  }));
+  const auto linear = make_base<torch::nn::LinearImpl>(1, 3, 2);
+  const auto outer = std::make_shared<Outer>(linear, on_devices(2));
+  const auto make_outer = [](at::Device first) {
+    const auto other = make_net<torch::nn::LinearImpl>(2, 3, 2);
+    other->to(first);
+    return std::make_shared<Outer>(
+        other,
+        on_devices(2).devices({first, device()}));
+  };
+  tandem::DataParallel model(outer, on_devices(2).replica_factory(make_outer));
   const auto input = normal({7, 3}, 3);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
   torch::optim::SGD plain_optimizer(plain->parameters(), 0.1);

@@ -5,6 +5,7 @@
 #include <tandem/sim/sim.h>
 
 #include "tandem_catch.h"
+#include "tensors.h"
 
 namespace tandem::sim_test {
 
@@ -57,7 +58,7 @@ void start_devices(int64_t count) {
 }
 
 at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return torch::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed));
+  return test::normal(sizes, seed, at::kFloat);
 }
 
 at::Tensor integers(int64_t limit, at::IntArrayRef sizes, uint64_t seed) {

@@ -4,6 +4,7 @@
 #include <tandem/core/errors.h>
 
 #include "tandem_catch.h"
+#include "text.h"
 #include "training.h"
 
 using namespace tandem::suite;
@@ -25,21 +26,6 @@ struct PickyImpl : torch::nn::Cloneable<PickyImpl> {
     return linear(input);
   }
   torch::nn::Linear linear{nullptr};
-};
-
-struct DropoutNetImpl : torch::nn::Cloneable<DropoutNetImpl> {
-  DropoutNetImpl() {
-    reset();
-  }
-  void reset() override {
-    norm = register_module("norm", torch::nn::BatchNorm1d(3));
-    dropout = register_module("dropout", torch::nn::Dropout(0.5));
-  }
-  at::Tensor forward(const at::Tensor& input) {
-    return dropout(norm(input));
-  }
-  torch::nn::BatchNorm1d norm{nullptr};
-  torch::nn::Dropout dropout{nullptr};
 };
 
 template <typename M>
@@ -100,7 +86,7 @@ TEST_CASE("output is that of the bare module", "[suite]") {
 TEST_CASE("eval mode and no_grad reach every replica", "[suite][DP-26]") {
   for (const auto& wrapping : wrappings()) {
     const auto results = run(wrapping, [](const Worker& worker) {
-      const auto net = make_seeded<DropoutNetImpl>();
+      const auto net = make_seeded<NormDropoutImpl>();
       const auto model = worker.wrap(net);
       model->eval();
       const torch::NoGradGuard no_grad;
@@ -135,7 +121,7 @@ TEST_CASE("a forward that throws leaves the wrapper usable", "[suite][DP-31]") {
       }
       model->forward(good).sum().backward();
       return std::vector<at::Tensor>{
-          torch::tensor(text.find("wonderful") != std::string::npos),
+          torch::tensor(contains(text, "wonderful")),
           model->parameters()[0].grad()};
     });
     for (const auto& result : results) {

@@ -1,13 +1,6 @@
 #include "training.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 namespace tandem::suite {
-
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  return torch::randn(sizes, generator, torch::kDouble);
-}
 
 OptimizerMaker sgd_with_momentum() {
   return [](std::vector<at::Tensor> parameters) {
@@ -43,15 +36,6 @@ std::vector<at::Tensor> state_of(const torch::nn::Module& module) {
     state.push_back(buffer);
   }
   return state;
-}
-
-std::vector<at::Tensor> snapshot(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> copies;
-  copies.reserve(tensors.size());
-  for (const auto& tensor : tensors) {
-    copies.push_back(tensor.defined() ? tensor.detach().clone() : tensor);
-  }
-  return copies;
 }
 
 } // namespace tandem::suite

@@ -9,16 +9,15 @@
 
 namespace tandem::suite {
 
+using namespace tandem::test;
+
 /// Rows of a global batch: 1, 2 and 3 processes get equal parts.
 inline constexpr int64_t kRows = 12;
 
-/// A new module with values that depend on the seed alone.
+/// A new module with the same values every time.
 template <typename M>
 std::shared_ptr<M> make_seeded(at::ScalarType dtype = at::kDouble) {
-  static std::mutex generator_mutex;
-  const std::lock_guard<std::mutex> lock(generator_mutex);
-  torch::manual_seed(42);
-  auto net = std::make_shared<M>();
+  auto net = make_net<M>(42);
   net->to(dtype);
   return net;
 }
@@ -32,9 +31,6 @@ OptimizerMaker adamw();
 
 /// Parameters, gradients (undefined where there is none) and buffers.
 std::vector<at::Tensor> state_of(const torch::nn::Module& module);
-
-/// Copies of `tensors` that later steps leave alone.
-std::vector<at::Tensor> snapshot(const std::vector<at::Tensor>& tensors);
 
 /// Mean squared error over this process's rows.
 template <typename M>

@@ -71,7 +71,7 @@ struct Wrapping {
 
 std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping);
 
-/// The wrappings of this test binary; defined beside its main devices.
+/// The wrappings on this process's kind of devices.
 std::vector<Wrapping> wrappings();
 
 /// What a case computes in each process, to be compared; on any device.

@@ -37,49 +37,61 @@ std::string join(const std::vector<std::string>& words) {
   return joined;
 }
 
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool makes_sense_on(const std::string& kind, const Case& test) {
+  constexpr const char* kOnly = "only-";
+  return contains(test.tags, kOnly + kind) ||
+      std::none_of(test.tags.begin(), test.tags.end(), [&](const auto& tag) {
+           return tag.rfind(kOnly, 0) == 0;
+         });
+}
+
 void write_case(
     std::ostream& out,
-    const std::string& binary,
-    const std::string& name,
-    const std::string& title,
-    const std::vector<std::string>& labels) {
-  const auto has = [&](const char* label) {
-    return std::find(labels.begin(), labels.end(), label) != labels.end();
-  };
-  out << "add_test(" << bracket(name) << ' ' << bracket(binary) << ' '
-      << bracket(specification(title)) << ")\n"
+    const CtestFile& file,
+    const std::string& kind,
+    const Case& test) {
+  std::string name(file.part);
+  std::vector<std::string> labels(file.labels);
+  labels.push_back(file.part);
+  if (kind != "cpu") {
+    name += " on " + kind;
+    labels.push_back(kind == "cuda" ? "gpu" : kind);
+  }
+  labels.insert(labels.end(), test.tags.begin(), test.tags.end());
+  name.append(": ").append(test.title);
+  out << "add_test(" << bracket(name) << ' ' << bracket(file.binary) << ' '
+      << bracket(specification(test.title)) << ")\n"
       << "set_tests_properties(" << bracket(name) << " PROPERTIES"
-      << " TIMEOUT " << (has("slow") ? kSlowLimitSeconds : kLimitSeconds)
+      << " TIMEOUT "
+      << (contains(labels, "slow") ? kSlowLimitSeconds : kLimitSeconds)
       << " SKIP_RETURN_CODE " << kSkippedExitCode
-      << " ENVIRONMENT OMP_NUM_THREADS=1"
-      << " LABELS " << bracket(join(labels))
-      << (has("gpu") ? " DISABLED ${tandem_no_gpu}" : "") << ")\n";
+      << " ENVIRONMENT \"OMP_NUM_THREADS=1;TANDEM_TEST_DEVICES=" << kind
+      << "\" LABELS " << bracket(join(labels))
+      << (contains(labels, "gpu") ? " DISABLED ${tandem_no_gpu}" : "") << ")\n";
 }
 
 } // namespace
 
-int write_ctest_file(
-    const std::string& path,
-    const std::string& binary,
-    const std::string& part,
-    const std::vector<std::string>& labels,
-    const std::vector<Case>& cases) {
-  std::ofstream out(path);
+int write_ctest_file(const CtestFile& file, const std::vector<Case>& cases) {
+  std::ofstream out(file.path);
   out << "set(tandem_no_gpu ON)\n"
       << "if(EXISTS /dev/nvidiactl OR EXISTS /dev/dxg)\n"
       << "  set(tandem_no_gpu OFF)\n"
       << "endif()\n";
-  for (const auto& [title, tags] : cases) {
-    std::vector<std::string> all(labels);
-    all.push_back(part);
-    all.insert(all.end(), tags.begin(), tags.end());
-    std::string name(part);
-    name.append(": ").append(title);
-    write_case(out, binary, name, title, all);
+  for (const auto& kind : file.kinds) {
+    for (const auto& test : cases) {
+      if (makes_sense_on(kind, test)) {
+        write_case(out, file, kind, test);
+      }
+    }
   }
   out.close();
   if (!out) {
-    std::cerr << "cannot write " << path << '\n';
+    std::cerr << "cannot write " << file.path << '\n';
     return 1;
   }
   return 0;

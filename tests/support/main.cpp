@@ -8,6 +8,7 @@
 #include "warnings.h"
 
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -57,18 +58,19 @@ std::vector<tandem::test::Case> registered_cases() {
 } // namespace
 
 int main(int argc, char** argv) {
+  tandem::test::start_devices();
   if (const auto code = tandem::test::run_as_rank()) {
     return *code;
   }
   const std::vector<std::string> args(argv, argv + argc);
-  if (args.size() > 3 && args[1] == "--write-ctest") {
-    const std::vector<std::string> labels(args.begin() + 4, args.end());
-    return tandem::test::write_ctest_file(
-        args[2],
-        args[0],
-        args[3],
-        labels,
-        registered_cases());
+  if (args.size() > 4 && args[1] == "--write-ctest") {
+    tandem::test::CtestFile file{args[2], args[0], args[3], {}, {}};
+    std::istringstream kinds(args[4]);
+    for (std::string kind; std::getline(kinds, kind, ',');) {
+      file.kinds.push_back(kind);
+    }
+    file.labels.assign(args.begin() + 5, args.end());
+    return tandem::test::write_ctest_file(file, registered_cases());
   }
   tandem::test::watch_warnings();
   const int failed = Catch::Session().run(argc, argv);

@@ -1,18 +1,16 @@
 #include "warnings.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <iostream>
 #include <mutex>
 #include <vector>
 
+#include <c10/util/Exception.h>
+
+#include "text.h"
+
 namespace tandem::test {
 namespace {
-
-bool contains(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
 
 class Watcher : public c10::WarningHandler {
  public:

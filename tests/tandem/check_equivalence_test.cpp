@@ -9,6 +9,7 @@
 #include <tandem/wrap.h>
 
 #include "tandem_catch.h"
+#include "text.h"
 
 namespace {
 
@@ -104,10 +105,6 @@ std::vector<EquivalenceReport> check_with_fault(const Fault& fault) {
   return check_ddp();
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 } // namespace
 
 TEST_CASE("every wrapper is found to be equal to the bare module", "[tandem]") {
@@ -141,7 +138,7 @@ TEST_CASE(
          check_with_fault({Fault::Kind::kDropsAllReduce, step})) {
       INFO(report.first_mismatch);
       CHECK(report.max_abs_diff > kLimit);
-      CHECK(contains(
+      CHECK(tandem::test::contains(
           report.first_mismatch,
           "step " + std::to_string(step + 1) + ": gradient of"));
     }
@@ -193,7 +190,7 @@ TEST_CASE("a batch that ranks cannot share equally is refused", "[tandem]") {
   });
   for (const auto& error : errors) {
     REQUIRE(error);
-    CHECK(contains(
+    CHECK(tandem::test::contains(
         tandem::message_of(error),
         "a multiple of the 4 ranks, got 6"));
   }

@@ -1,18 +1,32 @@
+// Modules of every common kind, most with a batch to train them on. All can be
+// cloned, so that every wrapper takes them.
 #pragma once
+
+#include <memory>
+#include <mutex>
 
 #include <torch/torch.h>
 
-/// Modules of every common kind, each with a batch to train it on. All can be
-/// cloned, so that every wrapper takes them.
-namespace tandem::suite {
+#include "tensors.h"
+
+namespace tandem::test {
 
 struct Batch {
   at::Tensor input;
   at::Tensor target;
 };
 
-/// Normal numbers, the same on every process and thread.
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed);
+/// A new module in double on the CPU, with values that depend on the seed
+/// alone, on any thread.
+template <typename M, typename... Args>
+std::shared_ptr<M> make_net(uint64_t seed, const Args&... args) {
+  static std::mutex generator_mutex;
+  const std::lock_guard<std::mutex> lock(generator_mutex);
+  torch::manual_seed(seed);
+  auto net = std::make_shared<M>(args...);
+  net->to(torch::kDouble);
+  return net;
+}
 
 struct MlpImpl : torch::nn::Cloneable<MlpImpl> {
   MlpImpl() {
@@ -175,4 +189,20 @@ struct OddShapesImpl : torch::nn::Cloneable<OddShapesImpl> {
   at::Tensor empty;
 };
 
-} // namespace tandem::suite
+/// BatchNorm and dropout: what eval mode changes.
+struct NormDropoutImpl : torch::nn::Cloneable<NormDropoutImpl> {
+  NormDropoutImpl() {
+    reset();
+  }
+  void reset() override {
+    norm = register_module("norm", torch::nn::BatchNorm1d(3));
+    dropout = register_module("dropout", torch::nn::Dropout(0.5));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    return dropout(norm(input));
+  }
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+};
+
+} // namespace tandem::test

@@ -1,0 +1,7 @@
+#include "before_tests.h"
+
+namespace tandem::test {
+
+void start_devices() {}
+
+} // namespace tandem::test
