@@ -1,12 +1,10 @@
 #include <tandem/comm/rendezvous_env.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
 
+#include <tandem/comm/env_reader.h>
 #include <tandem/core/errors.h>
 
 namespace tandem::comm {
@@ -16,92 +14,11 @@ namespace {
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxPort = std::numeric_limits<uint16_t>::max();
 
-bool is_control(unsigned char c) {
-  return c < 0x20 || c == 0x7f;
-}
-
-/// `value` in quotes and on one line, whatever it holds.
-std::string quoted_value(const std::string& value) {
-  std::string text;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    text +=
-        is_control(byte) ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return "'" + text + "'";
-}
-
-[[noreturn]] void throw_bad_variable(
-    const std::string& name,
-    const std::optional<std::string>& value,
-    const std::string& rule) {
-  throw ConfigError(fmt::format(
-      "{}: expected {}, got {}",
-      name,
-      rule,
-      value ? quoted_value(*value) : "nothing (it is not set)"));
-}
-
-/// Decimal digits alone, at most `max`.
-std::optional<int64_t> parse_digits(const std::string& text, int64_t max) {
-  int64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || text.front() == '-' ||
-      number > max) {
-    return std::nullopt;
-  }
-  return number;
-}
-
-/// Reads checked variables through one lookup.
-class VariableReader {
- public:
-  explicit VariableReader(const EnvLookup& lookup) : lookup_(lookup) {}
-
-  bool has(const std::string& name) const {
-    return lookup_(name).has_value();
-  }
-
-  std::string text(const std::string& name, const std::string& rule) const {
-    const auto value = lookup_(name);
-    const auto is_bad = [](char c) {
-      return c == ' ' || is_control(static_cast<unsigned char>(c));
-    };
-    if (!value || value->empty() ||
-        std::any_of(value->begin(), value->end(), is_bad)) {
-      throw_bad_variable(name, value, rule);
-    }
-    return *value;
-  }
-
-  int64_t number(
-      const std::string& name,
-      int64_t min,
-      int64_t max,
-      const std::string& rule) const {
-    const auto value = lookup_(name);
-    const auto number = value ? parse_digits(*value, max) : std::nullopt;
-    if (!number || *number < min) {
-      throw_bad_variable(name, value, rule);
-    }
-    return *number;
-  }
-
-  [[noreturn]] void reject(const std::string& name, const std::string& rule)
-      const {
-    throw_bad_variable(name, lookup_(name), rule);
-  }
-
- private:
-  const EnvLookup& lookup_;
-};
-
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
 }
 
-void read_ranks(const VariableReader& reader, RendezvousEnv& env) {
+void read_ranks(const EnvReader& reader, RendezvousEnv& env) {
   env.world_size = reader.number(
       "WORLD_SIZE",
       1,
@@ -119,7 +36,7 @@ void read_ranks(const VariableReader& reader, RendezvousEnv& env) {
   }
 }
 
-void read_store(const VariableReader& reader, RendezvousEnv& env) {
+void read_store(const EnvReader& reader, RendezvousEnv& env) {
   env.master_addr = reader.text(
       "MASTER_ADDR",
       "the name or address of rank 0's host, without spaces");
@@ -148,7 +65,7 @@ void read_store(const VariableReader& reader, RendezvousEnv& env) {
   env.one_host = is_loopback(env.master_addr) || env.world_size == 1;
 }
 
-void read_local_ranks(const VariableReader& reader, RendezvousEnv& env) {
+void read_local_ranks(const EnvReader& reader, RendezvousEnv& env) {
   const bool absent =
       !reader.has("LOCAL_RANK") && !reader.has("LOCAL_WORLD_SIZE");
   if (absent && env.one_host) {
@@ -186,15 +103,10 @@ void read_local_ranks(const VariableReader& reader, RendezvousEnv& env) {
 
 } // namespace
 
-std::optional<std::string> process_env(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
-}
-
 RendezvousEnv parse_rendezvous_env(
     const EnvLookup& lookup,
     std::optional<int64_t> visible_devices) {
-  const VariableReader reader(lookup);
+  const EnvReader reader(lookup);
   RendezvousEnv env;
   read_ranks(reader, env);
   read_store(reader, env);

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+
+#include <tandem/comm/env_reader.h>
 
 namespace tandem::comm {
 
@@ -29,13 +30,6 @@ struct RendezvousEnv {
   /// All ranks run on this host.
   bool one_host = false;
 };
-
-/// Looks a variable up; nothing if it is not set.
-using EnvLookup =
-    std::function<std::optional<std::string>(const std::string& name)>;
-
-/// Looks variables up in the process's environment.
-std::optional<std::string> process_env(const std::string& name);
 
 /// Reads and checks the variables; resolves no name and opens no socket.
 ///
