@@ -15,6 +15,7 @@
 #include "parallel_apply.h"
 #include "replica_set.h"
 #include "scatter.h"
+#include "statistics_meeting.h"
 
 namespace tandem::detail {
 
@@ -79,6 +80,7 @@ struct DataParallelEngine::State {
         output_device(resolve_output_device(options, devices.front())),
         counts(std::make_shared<TransferCounts>()),
         replicas(module, devices, options.replica_factory(), counts),
+        sync_layers(sync_batch_norm_names(replicas.modules())),
         bridge(
             replicas.tensors(),
             devices,
@@ -105,6 +107,7 @@ struct DataParallelEngine::State {
   at::Device output_device;
   std::shared_ptr<TransferCounts> counts;
   ReplicaSet replicas;
+  LayerNames sync_layers;
   GradientBridge bridge;
   /// Of replica 1, 2, ...
   std::vector<std::unique_ptr<WorkerThread>> workers;
@@ -130,7 +133,13 @@ void DataParallelEngine::State::run_replicas(ForwardCall& call) {
     TensorReplacer replacer(inputs[chunk]);
     call.write_chunk_inputs(chunk, replacer);
   }
-  parallel_apply(call, inputs.size(), replicas.modules(), devices, workers);
+  parallel_apply(
+      call,
+      inputs.size(),
+      replicas.modules(),
+      devices,
+      sync_layers,
+      workers);
   gather(call, inputs.size(), devices, output_device, dim, *counts);
 }
 

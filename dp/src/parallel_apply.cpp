@@ -1,7 +1,9 @@
 #include "parallel_apply.h"
 
+#include <algorithm>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -31,6 +33,36 @@ namespace {
   }
 }
 
+/// Whether a replica only stopped because another one failed.
+bool is_consequence(const ReplicaFailure& failure) {
+  try {
+    std::rethrow_exception(failure.exception);
+  } catch (const MeetingBroken&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// The failures to report: causes, and consequences only if there is no cause.
+std::vector<ReplicaFailure> failures_of(
+    const std::vector<std::exception_ptr>& exceptions,
+    const std::vector<at::Device>& devices) {
+  std::vector<ReplicaFailure> failures;
+  for (size_t replica = 0; replica < exceptions.size(); ++replica) {
+    if (exceptions[replica]) {
+      failures.push_back(
+          {static_cast<int64_t>(replica),
+           devices[replica],
+           exceptions[replica]});
+    }
+  }
+  if (!std::all_of(failures.begin(), failures.end(), is_consequence)) {
+    std::erase_if(failures, is_consequence);
+  }
+  return failures;
+}
+
 void set_intra_op_threads(int num_threads) {
   if (at::get_num_threads() != num_threads) {
     at::set_num_threads(num_threads);
@@ -44,17 +76,33 @@ void parallel_apply(
     size_t num_chunks,
     const std::vector<std::shared_ptr<torch::nn::Module>>& replicas,
     const std::vector<at::Device>& devices,
+    const LayerNames& layers,
     const std::vector<std::unique_ptr<WorkerThread>>& workers) {
   const ThreadState state(devices);
+  std::optional<StatisticsMeeting> meeting;
+  if (num_chunks > 1 && !layers.empty()) {
+    meeting.emplace(
+        layers,
+        std::vector(devices.begin(), devices.begin() + num_chunks));
+  }
   const int num_threads = at::get_num_threads();
   std::vector<std::exception_ptr> exceptions(num_chunks);
   const auto run_replica = [&](size_t replica) {
     try {
       const ThreadStateGuard guard(state, replica);
       set_intra_op_threads(num_threads);
-      call.invoke_chunk(*replicas[replica], replica);
+      if (meeting) {
+        const StatisticsScope scope(&meeting->seat(replica));
+        call.invoke_chunk(*replicas[replica], replica);
+        meeting->finish(replica);
+      } else {
+        call.invoke_chunk(*replicas[replica], replica);
+      }
     } catch (...) {
       exceptions[replica] = std::current_exception();
+      if (meeting) {
+        meeting->fail();
+      }
     }
   };
   std::vector<std::function<void()>> jobs;
@@ -68,15 +116,7 @@ void parallel_apply(
   for (size_t job = 0; job < jobs.size(); ++job) {
     workers[job]->wait();
   }
-  std::vector<ReplicaFailure> failures;
-  for (size_t replica = 0; replica < num_chunks; ++replica) {
-    if (exceptions[replica]) {
-      failures.push_back(
-          {static_cast<int64_t>(replica),
-           devices[replica],
-           exceptions[replica]});
-    }
-  }
+  const auto failures = failures_of(exceptions, devices);
   if (!failures.empty()) {
     rethrow(failures);
   }

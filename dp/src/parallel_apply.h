@@ -9,13 +9,15 @@
 
 #include <tandem/core/forward_call.h>
 
+#include "statistics_meeting.h"
 #include "worker_thread.h"
 
 namespace tandem::detail {
 
 /// Runs the first `num_chunks` replicas on the chunks of `call` at the same
 /// time: replica 0 on the calling thread, replica i on worker i - 1, all with
-/// the calling thread's state and number of intra-op threads.
+/// the calling thread's state and number of intra-op threads. If `layers` has
+/// any, they combine their statistics over the chunks.
 ///
 /// **Throws** what replicas threw, after all have finished: the exception
 /// itself, with context, if one failed by a `c10::Error`; else `ReplicaError`.
@@ -24,6 +26,7 @@ void parallel_apply(
     size_t num_chunks,
     const std::vector<std::shared_ptr<torch::nn::Module>>& replicas,
     const std::vector<at::Device>& devices,
+    const LayerNames& layers,
     const std::vector<std::unique_ptr<WorkerThread>>& workers);
 
 } // namespace tandem::detail

@@ -5,13 +5,10 @@
 namespace tandem {
 
 ThreadState::ThreadState(const std::vector<at::Device>& devices) {
-  streams_.reserve(devices.size());
   for (const auto& device : devices) {
-    if (device.is_cpu()) {
-      streams_.emplace_back();
-    } else {
+    if (!device.is_cpu()) {
       const c10::impl::VirtualGuardImpl guard(device.type());
-      streams_.emplace_back(guard.getStream(device));
+      streams_.push_back(guard.getStream(device));
     }
   }
 }
@@ -19,9 +16,9 @@ ThreadState::ThreadState(const std::vector<at::Device>& devices) {
 ThreadStateGuard::ThreadStateGuard(
     const ThreadState& state,
     size_t device_index)
-    : local_(state.local_) {
-  if (const auto& stream = state.streams_.at(device_index)) {
-    stream_.reset_stream(*stream);
+    : local_(state.local_), streams_(state.streams_) {
+  if (!state.streams_.empty()) {
+    stream_.reset_stream(state.streams_.at(device_index));
   }
 }
 

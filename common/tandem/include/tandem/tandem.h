@@ -7,6 +7,7 @@
 #include <tandem/comm/comm.h>
 #include <tandem/core/errors.h>
 #include <tandem/core/single_device.h>
+#include <tandem/core/sync_batch_norm.h>
 #include <tandem/ddp/distributed_data_parallel.h>
 #include <tandem/dp/data_parallel.h>
 #include <tandem/wrap.h>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include <ATen/ThreadLocalState.h>
@@ -16,24 +15,26 @@ namespace tandem {
 /// Not part of it: the default dtype and the CPU generator (the process's own).
 class ThreadState {
  public:
+  /// `devices` are of one type.
   explicit ThreadState(const std::vector<at::Device>& devices);
 
  private:
   friend class ThreadStateGuard;
 
   at::ThreadLocalState local_;
-  /// One per device; none for the CPU, which has no streams.
-  std::vector<std::optional<c10::Stream>> streams_;
+  /// One per device; none on the CPU, which has no streams.
+  std::vector<c10::Stream> streams_;
 };
 
 /// Gives the current thread `state`, with the `device_index`-th of its devices
-/// and that device's stream current, until it is destroyed.
+/// current, until it is destroyed.
 class ThreadStateGuard {
  public:
   ThreadStateGuard(const ThreadState& state, size_t device_index);
 
  private:
   at::ThreadLocalStateGuard local_;
+  c10::MultiStreamGuard streams_;
   c10::OptionalStreamGuard stream_;
 };
 
