@@ -9,9 +9,12 @@
 #include <tandem/core/named_tensors.h>
 #include <tandem/core/tree_visitors.h>
 
+#include "device_balance.h"
 #include "device_list.h"
+#include "forward_memory.h"
 #include "gather.h"
 #include "gradient_bridge.h"
+#include "measure_memory.h"
 #include "parallel_apply.h"
 #include "replica_set.h"
 #include "scatter.h"
@@ -85,7 +88,9 @@ struct DataParallelEngine::State {
             replicas.tensors(),
             devices,
             bucket_cap_bytes,
-            make_ordered_device_sum(devices.front(), counts)) {
+            make_ordered_device_sum(devices.front(), counts)),
+        memory(devices, output_device) {
+    warn_of_imbalance(devices);
     if (!has_one_device()) {
       bridge.update();
     }
@@ -98,7 +103,8 @@ struct DataParallelEngine::State {
     return devices.size() == 1;
   }
   void run_alone(ForwardCall& call);
-  void run_replicas(ForwardCall& call);
+  /// Returns the number of replicas that ran.
+  size_t run_replicas(ForwardCall& call);
 
   int64_t dim;
   int64_t bucket_cap_bytes;
@@ -111,6 +117,8 @@ struct DataParallelEngine::State {
   GradientBridge bridge;
   /// Of replica 1, 2, ...
   std::vector<std::unique_ptr<WorkerThread>> workers;
+  ForwardMemory memory;
+  bool has_warned_of_scalars = false;
   std::atomic<bool> is_running{false};
   std::atomic<int64_t> forwards{0};
 };
@@ -122,11 +130,13 @@ void DataParallelEngine::State::run_alone(ForwardCall& call) {
   }
 }
 
-void DataParallelEngine::State::run_replicas(ForwardCall& call) {
+size_t DataParallelEngine::State::run_replicas(ForwardCall& call) {
   const auto inputs = scatter(call, devices, dim, *counts);
   if (inputs.size() > 1) {
+    memory.pause();
     replicas.refresh(refreshes_always);
     bridge.update();
+    memory.resume();
   }
   call.make_chunks(inputs.size());
   for (size_t chunk = 0; chunk < inputs.size(); ++chunk) {
@@ -140,7 +150,15 @@ void DataParallelEngine::State::run_replicas(ForwardCall& call) {
       devices,
       sync_layers,
       workers);
-  gather(call, inputs.size(), devices, output_device, dim, *counts);
+  const bool has_scalars =
+      gather(call, inputs.size(), devices, output_device, dim, *counts);
+  if (has_scalars && !has_warned_of_scalars) {
+    has_warned_of_scalars = true;
+    TORCH_WARN(
+        "DataParallel: 0-dim outputs of the replicas are gathered as a vector "
+        "with one entry per replica; reduce it, for example by mean()");
+  }
+  return inputs.size();
 }
 
 DataParallelEngine::DataParallelEngine(
@@ -152,11 +170,15 @@ DataParallelEngine::~DataParallelEngine() = default;
 
 void DataParallelEngine::run(ForwardCall& call) {
   const OneCallGuard guard(state_->is_running);
+  state_->memory.begin();
+  bool has_gathered = state_->output_device != devices().front();
   if (state_->has_one_device()) {
     state_->run_alone(call);
   } else {
-    state_->run_replicas(call);
+    has_gathered = state_->run_replicas(call) > 1 || has_gathered;
   }
+  call.release_chunks();
+  state_->memory.end(call, has_gathered);
   ++state_->forwards;
 }
 
@@ -213,6 +235,16 @@ Counters DataParallelEngine::counters() const {
   counters.copies = state_->counts->copies;
   counters.bytes_moved = state_->counts->bytes;
   return counters;
+}
+
+MemoryReport DataParallelEngine::memory_report(
+    const torch::optim::Optimizer* optimizer) const {
+  return measure_memory(
+      replicas(),
+      devices(),
+      state_->output_device,
+      state_->memory,
+      optimizer);
 }
 
 const std::vector<at::Device>& DataParallelEngine::devices() const {

@@ -67,12 +67,6 @@ class Gatherer {
       return {};
     }
     const bool are_scalars = parts.front().dim() == 0;
-    if (are_scalars) {
-      TORCH_WARN_ONCE(
-          "DataParallel: 0-dim outputs of the replicas are gathered as a "
-          "vector with one entry per replica; reduce it, for example by "
-          "mean()");
-    }
     std::vector<at::Tensor> moved;
     for (size_t chunk = 0; chunk < parts.size(); ++chunk) {
       moved.push_back(parts[chunk].to(output_device_, /*non_blocking=*/false));
@@ -136,7 +130,7 @@ class Gatherer {
 
 } // namespace
 
-void gather(
+bool gather(
     ForwardCall& call,
     size_t num_chunks,
     const std::vector<at::Device>& devices,
@@ -153,6 +147,7 @@ void gather(
     call.visit_chunk_output(chunk, outputs[chunk]);
   }
   const Gatherer gatherer(devices, output_device, dim, counts);
+  bool has_scalars = false;
   std::vector<at::Tensor> joined;
   for (size_t leaf = 0; leaf < first.tensor_paths.size(); ++leaf) {
     std::vector<at::Tensor> parts;
@@ -160,11 +155,14 @@ void gather(
     for (const auto& output : outputs) {
       parts.push_back(output.tensors[leaf]);
     }
+    const auto& part = parts.front();
+    has_scalars = has_scalars || (part.defined() && part.dim() == 0);
     joined.push_back(gatherer.join(parts, first.tensor_paths[leaf]));
   }
   call.adopt_chunk_output(0);
   TensorReplacer replacer(joined);
   call.write_output(replacer);
+  return has_scalars;
 }
 
 void move_output(ForwardCall& call, at::Device device) {

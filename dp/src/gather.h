@@ -13,11 +13,12 @@
 namespace tandem::detail {
 
 /// Joins the outputs of the chunks of `call` to its output: tensors are
-/// concatenated along `dim` on `output_device`, 0-dim ones to a vector (with a
-/// warning, once); plain values are the first chunk's. Differentiable.
+/// concatenated along `dim` on `output_device`, 0-dim ones to a vector; plain
+/// values are the first chunk's. Differentiable. Returns whether there were
+/// 0-dim tensors.
 /// **Throws** `ShapeError` naming the entry if outputs differ in structure, or
 /// their tensors cannot be joined.
-void gather(
+bool gather(
     ForwardCall& call,
     size_t num_chunks,
     const std::vector<at::Device>& devices,

@@ -19,7 +19,7 @@ TEST_CASE(
   CHECK(is_equal(input.grad(), 2 * gradient));
 }
 
-TEST_CASE("0-dim outputs become a vector, with one warning", "[dp][DP-15]") {
+TEST_CASE("0-dim outputs become a vector, with one warning", "[dp]") {
   const auto mean = [](const at::Tensor& input) { return input.mean(); };
   auto model = wrap_function(mean, on_devices(2));
   const auto input = torch::arange(5, torch::kDouble).requires_grad_();
@@ -28,6 +28,9 @@ TEST_CASE("0-dim outputs become a vector, with one warning", "[dp][DP-15]") {
   model(input);
   CHECK(is_equal(output, torch::tensor({1.0, 3.5}, torch::kDouble)));
   CHECK(tandem::test::count_warnings("as a vector") == 1);
+  // Each wrapper says so once.
+  wrap_function(mean, on_devices(2))(input);
+  CHECK(tandem::test::count_warnings("as a vector") == 2);
   output.sum().backward();
   const double third = 1.0 / 3;
   CHECK(input.grad().equal(

@@ -12,6 +12,11 @@
 #include <tandem/core/parallel.h>
 #include <tandem/core/parallel_holder.h>
 #include <tandem/dp/data_parallel_options.h>
+#include <tandem/dp/memory_report.h>
+
+namespace torch::optim {
+class Optimizer;
+} // namespace torch::optim
 
 namespace tandem {
 
@@ -36,6 +41,7 @@ class DataParallelEngine {
 
   std::string describe() const;
   Counters counters() const;
+  MemoryReport memory_report(const torch::optim::Optimizer* optimizer) const;
   const std::vector<at::Device>& devices() const;
   int64_t dim() const;
   const std::vector<std::shared_ptr<torch::nn::Module>>& replicas() const;
@@ -121,6 +127,16 @@ class DataParallelImpl final : public Parallel<M> {
   /// Bytes and copies count what goes to and comes from replicas 1, 2, ...
   Counters counters() const override {
     return engine_.counters();
+  }
+
+  /// What each replica holds now, and what the last forward left.
+  /// **Threads**: not during a call.
+  MemoryReport memory_report() const {
+    return engine_.memory_report(nullptr);
+  }
+  /// With the state of `optimizer`, which steps the wrapped parameters.
+  MemoryReport memory_report(const torch::optim::Optimizer& optimizer) const {
+    return engine_.memory_report(&optimizer);
   }
 
   /// Copies parameters and buffers to the replicas now; needed after each

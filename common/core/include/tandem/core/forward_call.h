@@ -40,6 +40,8 @@ class ForwardCall {
   virtual void visit_chunk_output(size_t chunk, TreeReader& reader) const = 0;
   /// Makes the output of `chunk` the output of the call.
   virtual void adopt_chunk_output(size_t chunk) = 0;
+  /// Lets go of the chunks' inputs and outputs.
+  virtual void release_chunks() = 0;
 
   virtual void visit_output(TreeReader& reader) const = 0;
   virtual void write_output(TreeWriter& writer) = 0;
@@ -123,6 +125,11 @@ class TypedForwardCall final : public ForwardCall {
 
   void adopt_chunk_output(size_t chunk) override {
     output_ = std::move(chunk_outputs_.at(chunk));
+  }
+
+  void release_chunks() override {
+    chunks_.clear();
+    chunk_outputs_.clear();
   }
 
   void visit_output(TreeReader& reader) const override {
