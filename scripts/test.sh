@@ -7,7 +7,8 @@
 #
 #   --cases          list every case of tests/cases.txt with its outcome
 #   --torch VERSION  with another LibTorch, in build/test-VERSION
-#   --sanitize KIND  thread, address or undefined, in build/test-KIND
+#   --sanitize KIND  thread, address, undefined or address,undefined, in
+#                    build/test-KIND
 #   --no-lint        leave out clang-format and clang-tidy
 #
 # A case of tests/cases.txt without a test that ran fails the run.

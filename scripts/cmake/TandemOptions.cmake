@@ -7,9 +7,10 @@ option(TANDEM_BUILD_BENCH "Build the program tandem" ${PROJECT_IS_TOP_LEVEL})
 option(TANDEM_UNITY "Compile each part as few large units" ON)
 option(TANDEM_PCH "Precompile the LibTorch headers that most units read" ON)
 option(TANDEM_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
-set(TANDEM_SANITIZE "" CACHE STRING "thread, address or undefined; or empty")
+set(TANDEM_SANITIZE "" CACHE STRING
+  "thread, address, undefined or address,undefined; or empty")
 set_property(CACHE TANDEM_SANITIZE PROPERTY STRINGS
-  "" thread address undefined)
+  "" thread address undefined address,undefined)
 set(TANDEM_BUNDLE "$ENV{TANDEM_BUNDLE}" CACHE PATH
   "Folder written by scripts/setup.sh --bundle: header-only dependencies")
 
