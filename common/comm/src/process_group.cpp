@@ -58,7 +58,7 @@ std::string ProcessGroup::backend_name(at::DeviceType device_type) const {
 }
 
 c10::intrusive_ptr<c10d::Work> ProcessGroup::all_reduce_async(
-    at::Tensor tensor,
+    const at::Tensor& tensor,
     ReduceOp op) {
   check_contiguous(state_->tag(), tensor);
   check_reducible(state_->tag(), tensor, op);
@@ -76,7 +76,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroup::all_reduce_async(
 }
 
 c10::intrusive_ptr<c10d::Work> ProcessGroup::broadcast_async(
-    at::Tensor tensor,
+    const at::Tensor& tensor,
     int64_t root) {
   check_contiguous(state_->tag(), tensor);
   if (root < 0 || root >= state_->size) {

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-constexpr int kConnectLimit_ms = 1000;
+constexpr std::chrono::milliseconds kConnectLimit = 1000ms;
 constexpr std::chrono::milliseconds kProbePause = 100ms;
 
 Addresses resolve_host(const std::string& host, uint16_t port, int& error) {
@@ -45,7 +45,7 @@ int try_connect(const addrinfo& address) {
   if (error == EINPROGRESS) {
     pollfd wanted{fd, POLLOUT, 0};
     socklen_t size = sizeof error;
-    if (poll(&wanted, 1, kConnectLimit_ms) == 1) {
+    if (poll(&wanted, 1, static_cast<int>(kConnectLimit.count())) == 1) {
       getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
     } else {
       error = ETIMEDOUT;

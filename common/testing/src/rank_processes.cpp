@@ -1,6 +1,7 @@
 #include <tandem/testing/rank_processes.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include <poll.h>
@@ -19,7 +20,7 @@ namespace tandem::testing {
 namespace {
 
 // How often it is looked whether a rank that has closed its pipe has ended.
-constexpr int kPoll_ms = 10;
+constexpr std::chrono::milliseconds kPollPause{10};
 
 std::string describe_end(const RankOutcome& outcome) {
   if (outcome.success()) {
@@ -98,7 +99,7 @@ class RankChildren {
     for (const auto& child : children_) {
       polls.push_back({child->pipe(), POLLIN, 0}); // negative ones are ignored
     }
-    ::poll(polls.data(), polls.size(), kPoll_ms);
+    ::poll(polls.data(), polls.size(), static_cast<int>(kPollPause.count()));
     for (size_t rank = 0; rank < polls.size(); ++rank) {
       if (polls[rank].revents != 0) {
         children_[rank]->read_pipe();

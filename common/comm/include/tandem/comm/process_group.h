@@ -75,11 +75,11 @@ class ProcessGroup {
   /// **Throws** `ShapeError` if the tensor is not contiguous, has a dtype that
   /// `op` cannot combine, or lies on a device without a backend.
   c10::intrusive_ptr<c10d::Work> all_reduce_async(
-      at::Tensor tensor,
+      const at::Tensor& tensor,
       ReduceOp op = ReduceOp::kSum);
   /// Likewise, `root`'s values to all ranks.
   c10::intrusive_ptr<c10d::Work> broadcast_async(
-      at::Tensor tensor,
+      const at::Tensor& tensor,
       int64_t root = 0);
   /// Waits for one collective; `what` names it in the error. For CUDA it only
   /// makes the current stream wait: see `confirm`. A null `work` is done.
