@@ -5,7 +5,7 @@
 #
 #   scripts/lint.sh [--all] [--torch VERSION]
 #
-#   --all    clang-tidy on everything (about half a minute a file)
+#   --all    clang-tidy on everything (about ten seconds a file)
 #
 # The compile database, without precompiled headers and unity units, is in
 # build/lint. A file that passed is not checked again until it, a header of ours

@@ -8,7 +8,9 @@
 #
 #   --with-python   the whole of torch for Python (4.6 GB instead of 1.2 GB),
 #                   which the tests need
-#   --with-lint     clang-format and clang-tidy
+#   --with-lint     clang-format from Debian and clang-tidy from PyPI, whose
+#                   version leaves LibTorch's headers alone and so takes half
+#                   the time
 #   --torch VERSION another version than the default
 #   --bundle DIR    also collect the C++ dependencies in DIR, for a build on a
 #                   machine without a network (TANDEM_BUNDLE=DIR)
@@ -20,9 +22,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ cmake ninja-build ccache mold catch2 libfmt-dev libcli11-dev
   nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist python3-venv iproute2)
-lint_packages=(clang-format-14 clang-tidy-14)
+clang_tidy=23.1.4
 
 with_python=false
+with_lint=false
 torch=$default_torch
 bundle=
 
@@ -30,7 +33,7 @@ parse_arguments() {
   while (($#)); do
     case $1 in
       --with-python) with_python=true ;;
-      --with-lint) packages+=("${lint_packages[@]}") ;;
+      --with-lint) with_lint=true && packages+=(clang-format-14) ;;
       --torch) torch=${2:?--torch needs a version} && shift ;;
       --bundle) bundle=${2:?--bundle needs a folder} && shift ;;
       -h | --help) usage && exit ;;
@@ -122,6 +125,16 @@ install_whole_torch() {
   pip_install "torch==$torch" numpy
 }
 
+install_clang_tidy() {
+  venv=$deps/lint
+  "$with_lint" || return 0
+  [[ ! -e $venv/clang-tidy-$clang_tidy ]] || return 0
+  echo "setup: clang-tidy $clang_tidy into .deps"
+  "$(find_python)" -m venv "$venv"
+  pip_install "clang-tidy==$clang_tidy"
+  touch "$venv/clang-tidy-$clang_tidy"
+}
+
 # A stamp is written last and names what was installed; an interrupted run
 # leaves none, and the next one completes the folder.
 install_torch() {
@@ -162,5 +175,6 @@ collect_bundle() {
 parse_arguments "$@"
 install_packages
 install_torch
+install_clang_tidy
 collect_bundle
 echo "setup: ready"

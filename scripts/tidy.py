@@ -10,6 +10,7 @@ units that read them.
 """
 
 import concurrent.futures
+import functools
 import hashlib
 import json
 import pathlib
@@ -18,7 +19,8 @@ import shlex
 import subprocess
 import sys
 
-TOOL = "clang-tidy-14"
+# As scripts/setup.sh --with-lint installs it.
+TOOL = str(pathlib.Path(".deps/lint/bin/clang-tidy").resolve())
 
 
 def load_database(build):
@@ -33,6 +35,11 @@ def load_database(build):
         elif path.is_relative_to(root):
             entries[str(path.relative_to(root))] = entry
     return entries
+
+
+@functools.cache
+def tool_version():
+    return subprocess.run([TOOL, "--version"], capture_output=True, text=True).stdout
 
 
 def find_entry(name, entries):
@@ -68,8 +75,7 @@ def key_of(entry, tool):
 
 def check(entry, build, only_compile):
     """Returns the findings in one unit, empty if there are none."""
-    tool = "compile" if only_compile else TOOL
-    key = key_of(entry, tool)
+    key = key_of(entry, "compile" if only_compile else tool_version())
     stamp = build / "tidy" / (key or "none")
     if key and stamp.exists():
         return ""
