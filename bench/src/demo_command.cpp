@@ -73,7 +73,7 @@ int run_step(
     const std::string& title,
     CommandLine words,
     std::vector<train::ResultRow>& rows) {
-  std::cout << "\n== " << title << std::endl;
+  std::cout << "\n== " << title << '\n' << std::flush;
   auto results = rerun_for_results(std::move(words));
   for (auto& row : results.rows) {
     rows.push_back(std::move(row));

@@ -89,7 +89,9 @@ class FaultyBackend final : public c10d::Backend {
 
 } // namespace
 
-comm::BackendFactory faulty_backend(comm::BackendFactory real, Fault fault) {
+comm::BackendFactory faulty_backend(
+    const comm::BackendFactory& real,
+    Fault fault) {
   return {kFaultyName, [real, fault](const comm::BackendRequest& request) {
             return c10::make_intrusive<FaultyBackend>(
                 real.make(request),

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <tandem/core/errors.h>
 
 #include "rank_registry.h"
@@ -42,6 +44,7 @@ class SpawnPlan {
 
   pid_t spawn(std::string name, std::vector<std::string> variables) const {
     std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
     for (auto& variable : variables) {
       environment.push_back(variable.data());
     }
@@ -68,7 +71,7 @@ class SpawnPlan {
 std::vector<std::string> as_variables(const comm::Environment& environment) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) {
-    variables.push_back(name + "=" + value);
+    variables.push_back(fmt::format("{}={}", name, value));
   }
   return variables;
 }

@@ -55,6 +55,7 @@ class RankThreads {
 
   void run() {
     std::vector<std::thread> threads;
+    threads.reserve(groups_.size());
     for (int64_t rank = 0; rank < board_.world_size(); ++rank) {
       threads.emplace_back([this, rank] { run_rank(rank); });
     }

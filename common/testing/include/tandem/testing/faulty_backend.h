@@ -32,6 +32,8 @@ struct Fault {
 ///         tandem::comm::backend_factory(at::kCPU),
 ///         {tandem::testing::Fault::Kind::kForgetsDivision}));
 /// ```
-comm::BackendFactory faulty_backend(comm::BackendFactory real, Fault fault);
+comm::BackendFactory faulty_backend(
+    const comm::BackendFactory& real,
+    Fault fault);
 
 } // namespace tandem::testing

@@ -102,14 +102,14 @@ auto run_ranks(
     Function function,
     const RunRanksOptions& options = {}) {
   using Result = std::invoke_result_t<Function&, RankContext&>;
-  constexpr bool kReturnsNothing = std::is_void_v<Result>;
-  using Stored = std::conditional_t<kReturnsNothing, char, Result>;
+  constexpr bool returns_nothing = std::is_void_v<Result>;
+  using Stored = std::conditional_t<returns_nothing, char, Result>;
   std::vector<std::optional<Stored>> stored(static_cast<size_t>(world_size));
   std::optional<int64_t> first;
   const auto errors = detail::run_rank_threads(
       world_size,
       [&](RankContext& context) {
-        if constexpr (kReturnsNothing) {
+        if constexpr (returns_nothing) {
           function(context);
         } else {
           stored[static_cast<size_t>(context.rank())].emplace(
@@ -121,7 +121,7 @@ auto run_ranks(
   if (first) {
     detail::rethrow_from_rank(errors[static_cast<size_t>(*first)], *first);
   }
-  if constexpr (!kReturnsNothing) {
+  if constexpr (!returns_nothing) {
     std::vector<Result> results;
     for (auto& result : stored) {
       results.push_back(std::move(*result));
