@@ -31,7 +31,7 @@ executable.)";
 std::size_t num_launch_words(const CommandLine& line) {
   std::size_t word = 2;
   while (word < line.size() && line[word] != "--" &&
-         line[word].rfind('-', 0) == 0) {
+         line[word].starts_with('-')) {
     const bool takes_value =
         line[word] == "-n" || line[word] == "--nproc-per-node";
     word += takes_value ? 2 : 1;

@@ -18,7 +18,7 @@ namespace {
 const Command* find_command(
     const CommandLine& line,
     const std::vector<Command>& commands) {
-  if (line.size() < 2 || line[1].rfind('-', 0) == 0) {
+  if (line.size() < 2 || line[1].starts_with('-')) {
     return nullptr;
   }
   std::string names;

@@ -188,7 +188,7 @@ std::map<std::string, bool> blocks_sigpipe_by_thread() {
        std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream status(task.path() / "status");
     for (std::string line; std::getline(status, line);) {
-      if (line.rfind("SigBlk:", 0) == 0) {
+      if (line.starts_with("SigBlk:")) {
         const auto mask = std::stoull(line.substr(7), nullptr, 16);
         threads[task.path().filename()] = (mask >> (SIGPIPE - 1) & 1) != 0;
       }

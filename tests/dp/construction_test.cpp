@@ -88,7 +88,7 @@ int64_t num_threads_of_process() {
   std::ifstream status("/proc/self/status");
   std::string line;
   while (std::getline(status, line)) {
-    if (line.rfind("Threads:", 0) == 0) {
+    if (line.starts_with("Threads:")) {
       return std::stoll(line.substr(8));
     }
   }

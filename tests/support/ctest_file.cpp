@@ -45,7 +45,7 @@ bool makes_sense_on(const std::string& kind, const Case& test) {
   constexpr const char* kOnly = "only-";
   return contains(test.tags, kOnly + kind) ||
       std::none_of(test.tags.begin(), test.tags.end(), [&](const auto& tag) {
-           return tag.rfind(kOnly, 0) == 0;
+           return tag.starts_with(kOnly);
          });
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxPort = std::numeric_limits<uint16_t>::max();
 
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 void read_ranks(const EnvReader& reader, RendezvousEnv& env) {

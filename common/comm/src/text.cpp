@@ -16,7 +16,7 @@ std::string first_line(const std::string& text) {
 std::string first_sentence(const std::string& text) {
   auto line = first_line(text);
   const auto place = line.find("] ");
-  if (line.rfind("[/", 0) == 0 && place != std::string::npos) {
+  if (line.starts_with("[/") && place != std::string::npos) {
     line.erase(0, place + 2);
   }
   return line.substr(0, line.find(". "));
