@@ -122,7 +122,7 @@ void check_rejected(const BadValue& bad) {
   const auto text =
       thrown_text<tandem::ConfigError>([&] { parse_changed(bad.changes); });
   REQUIRE(text.has_value());
-  CHECK(text->rfind(bad.variable + ": expected ", 0) == 0);
+  CHECK(text->starts_with(bad.variable + ": expected "));
   CHECK(missing_parts(*text, {"got", bad.shown}).empty());
   CHECK(text->find('\n') == std::string::npos);
 }
