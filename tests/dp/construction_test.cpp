@@ -176,6 +176,40 @@ TEST_CASE(
   CHECK(contains(first_wrong, "expected on meta"));
 }
 
+TEST_CASE(
+    "parameter or buffer on another device is refused by name",
+    "[dp][DP-34][only-sim]") {
+  const auto pair = devices(2);
+  for (const size_t count : {1, 2, 4}) {
+    for (const auto& elsewhere : {pair[1], at::Device(at::kCPU)}) {
+      for (const bool is_parameter : {true, false}) {
+        const auto net = make_base<NormDropoutImpl>(1);
+        auto& tensor = is_parameter ? net->norm->bias : net->norm->running_var;
+        tensor.set_data(tensor.to(elsewhere));
+        const auto message = refusal(net, on_devices(count));
+        CHECK(contains(
+            message,
+            is_parameter ? "parameter 'norm.bias'"
+                         : "buffer 'norm.running_var'"));
+        CHECK(contains(message, "expected on " + pair[0].str()));
+        CHECK(contains(message, "got " + elsewhere.str()));
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "module that is not on the first device is refused",
+    "[dp][DP-34][only-sim]") {
+  const auto pair = devices(2);
+  const auto net = make_base<ConvLinearImpl>(1);
+  const std::vector<at::Device> reversed{pair[1], pair[0]};
+  const auto message = refusal(net, on_devices(2).devices(reversed));
+  CHECK(contains(message, "parameter 'conv.weight'"));
+  CHECK(contains(message, "expected on " + pair[1].str()));
+  CHECK(contains(message, "got " + pair[0].str()));
+}
+
 TEST_CASE("replicas have the values in storage of their own", "[dp][DP-22]") {
   const auto net = make_base<torch::nn::LinearImpl>(1, 3, 4);
   tandem::DataParallel model(net, on_devices(3));

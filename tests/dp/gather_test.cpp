@@ -12,7 +12,8 @@ TEST_CASE(
     "gradient of the gathered output splits by real sizes",
     "[dp][DP-14]") {
   const auto twice = [](const at::Tensor& input) { return input * 2; };
-  auto model = wrap_function(twice, on_devices(2));
+  const size_t count = GENERATE(2, 4);
+  auto model = wrap_function(twice, on_devices(count));
   const auto input = torch::ones({5, 2}, torch::kDouble).requires_grad_();
   const auto gradient = torch::arange(10, torch::kDouble).view({5, 2});
   model(input).backward(gradient.to(device()));
@@ -41,9 +42,12 @@ TEST_CASE("module without parameters runs", "[dp][DP-33]") {
   const auto ones = [](const at::Tensor& input) {
     return torch::ones({3}, input.options());
   };
-  auto model = wrap_function(ones, on_devices(2));
+  const int64_t count = GENERATE(2, 4);
+  auto model = wrap_function(ones, on_devices(count));
   CHECK(model->parameters().empty());
-  CHECK(is_equal(model(torch::zeros({4})), torch::ones({6})));
+  const auto output = model(torch::zeros({4}));
+  CHECK(is_equal(output, torch::ones({3 * count})));
+  CHECK(output.device() == device());
 }
 
 TEST_CASE("call without a tensor to cut runs replica 0 alone", "[dp][DP-33]") {
@@ -59,11 +63,44 @@ TEST_CASE("call without a tensor to cut runs replica 0 alone", "[dp][DP-33]") {
 
 TEST_CASE("output device is where outputs go", "[dp][DP-11]") {
   const auto same = [](const at::Tensor& input) { return input * 1; };
-  for (const size_t devices : {1, 2}) {
-    auto options = on_devices(devices).output_device(at::Device(at::kMeta));
+  for (const size_t count : {1, 2, 4}) {
+    auto options = on_devices(count).output_device(at::Device(at::kMeta));
     const auto output = wrap_function(same, options)(torch::ones({4, 2}));
     CHECK(output.device().is_meta());
     CHECK(output.sizes() == at::IntArrayRef{4, 2});
+  }
+}
+
+TEST_CASE("first device and output device are any that exist", "[dp][DP-11]") {
+  const auto pair = devices(2);
+  const std::vector<at::Device> reversed{pair[1], pair[0]};
+  const auto input = normal({5, 10}, 2);
+  const auto plain = make_net<torch::nn::LinearImpl>(1, 10, 5);
+  const auto expected = plain->forward(input);
+  expected.pow(2).sum().backward();
+  for (const auto& list : {devices(1), pair, reversed, devices(4)}) {
+    const std::vector<std::optional<at::Device>> wanted{
+        std::nullopt,
+        pair[0],
+        pair[1],
+        devices(3)[2],
+        at::kCPU};
+    for (const auto& output_device : wanted) {
+      const auto net = make_net<torch::nn::LinearImpl>(1, 10, 5);
+      net->to(list.front());
+      auto options = on_devices(2).devices(list);
+      if (output_device) {
+        options.output_device(*output_device);
+      }
+      tandem::DataParallel model(net, options);
+      const auto output = model(input);
+      INFO(list.front() << " first, to " << output.device());
+      CHECK(output.device() == output_device.value_or(list.front()));
+      CHECK(is_close(output, expected));
+      output.pow(2).sum().backward();
+      CHECK(are_close(grads_of(*net), grads_of(*plain)));
+      CHECK(net->weight.grad().device() == list.front());
+    }
   }
 }
 

@@ -201,22 +201,3 @@ TEST_CASE("autocast inside forward stays inside", "[dp][DP-30]") {
   auto modes = wrap_function(thread_modes, on_devices(2));
   CHECK(modes(torch::zeros({2})).select(1, 2).eq(0).all().item<bool>());
 }
-
-TEST_CASE("LSTM trains and infers like the plain one", "[dp][DP-38]") {
-  const auto options =
-      torch::nn::LSTMOptions(6, 8).batch_first(true).bidirectional(true);
-  const auto net = make_base<torch::nn::LSTMImpl>(1, options);
-  const auto plain = make_net<torch::nn::LSTMImpl>(1, options);
-  tandem::DataParallel model(net, on_devices(2));
-  torch::optim::SGD optimizer(net->parameters(), 10);
-  torch::optim::SGD plain_optimizer(plain->parameters(), 10);
-  const auto input = normal({4, 3, 6}, 2);
-  std::get<0>(model(input)).sum().backward();
-  std::get<0>(plain->forward(input)).sum().backward();
-  optimizer.step();
-  plain_optimizer.step();
-  CHECK(are_close(net->parameters(), plain->parameters()));
-  const torch::NoGradGuard no_grad;
-  CHECK(
-      is_close(std::get<0>(model(input)), std::get<0>(plain->forward(input))));
-}

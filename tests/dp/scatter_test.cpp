@@ -92,6 +92,70 @@ TEST_CASE("one row runs on one replica alone", "[dp][DP-03]") {
   }
 }
 
+TEST_CASE("inputs may lie on any device, and gradients return", "[dp][DP-01]") {
+  const auto product = [](const at::Tensor& a, const at::Tensor& b) {
+    return a * b;
+  };
+  for (const auto& place : {at::Device(at::kCPU), device(), devices(2)[1]}) {
+    auto model = wrap_function(product, on_devices(4));
+    const auto a = normal({7, 2}, 1).to(place).requires_grad_();
+    const auto b = normal({7, 2}, 2).requires_grad_();
+    const auto output = model(a, b);
+    CHECK(output.device() == device());
+    output.sum().backward();
+    CHECK(a.grad().device() == place);
+    CHECK(is_equal(a.grad(), b.detach()));
+    CHECK(is_equal(b.grad(), a.detach().cpu()));
+  }
+}
+
+TEST_CASE("batch without rows is as with the bare module", "[dp]") {
+  const size_t count = GENERATE(1, 2, 4);
+  const auto check = [&](const auto& net, const auto& plain, auto input) {
+    on_first(net);
+    tandem::DataParallel model(net, on_devices(count));
+    const auto output = model(input);
+    const auto expected = plain->forward(input);
+    CHECK(is_equal(output, expected));
+    output.sum().backward();
+    expected.sum().backward();
+    CHECK(are_close(grads_of(*net), grads_of(*plain)));
+    CHECK(net->parameters()[0].grad().defined());
+  };
+  const auto check_net = [&](const auto& make, const at::Tensor& input) {
+    check(make(), make(), input);
+  };
+  check_net(
+      [] { return make_net<torch::nn::LinearImpl>(1, 3, 2); },
+      torch::zeros({0, 3}, at::kDouble));
+  check_net(
+      [] { return make_net<ConvLinearImpl>(1); },
+      ConvLinearImpl::input(0, 1));
+  check_net(
+      [] { return make_net<torch::nn::EmbeddingImpl>(1, 10, 3); },
+      torch::zeros({0}, at::kLong));
+  check_net(
+      [] {
+        const auto norm = make_net<torch::nn::BatchNorm1dImpl>(1, 3);
+        norm->eval();
+        return norm;
+      },
+      torch::zeros({0, 3}, at::kDouble));
+}
+
+TEST_CASE("what the module refuses without rows is refused", "[dp]") {
+  const auto flatten = [](const at::Tensor& input) {
+    return input.reshape({input.size(0), -1});
+  };
+  auto model = wrap_function(flatten, on_devices(2));
+  const auto empty = torch::zeros({0, 3, 2});
+  const auto bare = message_thrown_by([&] { flatten(empty); });
+  const auto reason = bare.substr(0, bare.find('\n'));
+  CHECK(contains(reason, "reshape"));
+  CHECK(contains(message_thrown_by([&] { model(empty); }), reason));
+  CHECK(model(torch::zeros({3, 3, 2})).sizes() == at::IntArrayRef{3, 6});
+}
+
 TEST_CASE("empty batch is one chunk and keeps its shape", "[dp]") {
   const RowCounter counter;
   auto model = wrap_function(counter, on_devices(2));
@@ -116,9 +180,10 @@ TEST_CASE("batch is cut along the option dim", "[dp][DP-12]") {
 TEST_CASE(
     "recurrent net along dim 1 gives what it gives plain",
     "[dp][DP-12]") {
+  const size_t count = GENERATE(2, 4);
   const auto net = make_base<torch::nn::RNNImpl>(1, 2, 3);
   const auto plain = make_net<torch::nn::RNNImpl>(1, 2, 3);
-  tandem::DataParallel model(net, on_devices(2).dim(1));
+  tandem::DataParallel model(net, on_devices(count).dim(1));
   const auto input = normal({3, 4, 2}, 5); // [T, B, F]
   const auto [output, state] = model(input);
   const auto [plain_output, plain_state] = plain->forward(input);
@@ -137,7 +202,7 @@ TEST_CASE(
 
   const auto net = make_base<torch::nn::EmbeddingImpl>(1, 10, 3);
   const auto plain = make_net<torch::nn::EmbeddingImpl>(1, 10, 3);
-  tandem::DataParallel model(net, on_devices(2));
+  tandem::DataParallel model(net, on_devices(4));
   const auto ids = torch::tensor({1, 9, 3, 3, 0}, torch::kInt64);
   const auto output = model(ids);
   CHECK(is_equal(output, plain->forward(ids)));

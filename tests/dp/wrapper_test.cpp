@@ -16,6 +16,39 @@ TEST_CASE("moving the wrapper to another device is refused", "[dp][DP-34]") {
   CHECK_NOTHROW(model->to(device()));
 }
 
+TEST_CASE(
+    "tensor that left the first device is refused by name",
+    "[dp][DP-34][only-sim]") {
+  const auto net = make_base<ConvLinearImpl>(1);
+  tandem::DataParallel model(net, on_devices(2));
+  const auto input = ConvLinearImpl::input(4, 1);
+  model(input);
+  net->linear->to(devices(2)[1]);
+  CHECK_THROWS_AS(model(input), ConfigError);
+  CHECK(contains(
+      message_thrown_by([&] { model(input); }),
+      "parameter 'linear.weight'"));
+  net->linear->to(device());
+  CHECK(is_close(model(input), net->forward(input.to(device()))));
+}
+
+TEST_CASE("several wrappers serve one loss", "[dp]") {
+  const size_t count = GENERATE(2, 4);
+  const auto first = make_base<ConvLinearImpl>(1);
+  const auto second = make_base<torch::nn::LinearImpl>(2, 2, 3);
+  const auto plain_first = make_net<ConvLinearImpl>(1);
+  const auto plain_second = make_net<torch::nn::LinearImpl>(2, 2, 3);
+  tandem::DataParallel model(first, on_devices(count));
+  tandem::DataParallel head(second, on_devices(count));
+  tandem::DataParallel again(first, on_devices(2));
+  const auto input = ConvLinearImpl::input(6, 3);
+  (head(model(input)).pow(2).sum() + again(input).exp().sum()).backward();
+  const auto hidden = plain_first->forward(input);
+  (plain_second->forward(hidden).pow(2).sum() + hidden.exp().sum()).backward();
+  CHECK(are_close(grads_of(*first), grads_of(*plain_first)));
+  CHECK(are_close(grads_of(*second), grads_of(*plain_second)));
+}
+
 TEST_CASE("child replaced after wrapping is refused by name", "[dp]") {
   struct Holder : torch::nn::Cloneable<Holder> {
     Holder() {
