@@ -1,8 +1,6 @@
 #include <tandem/check_equivalence.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,34 +8,11 @@
 
 #include <tandem/core/errors.h>
 #include <tandem/core/named_tensors.h>
+#include <tandem/core/tensor_difference.h>
 
 namespace tandem::detail {
 
 namespace {
-
-// A number, so that it survives in files.
-constexpr double kIncomparable = std::numeric_limits<double>::max();
-
-double max_abs_difference(
-    const at::Tensor& expected,
-    const at::Tensor& actual) {
-  if (!expected.defined() && !actual.defined()) {
-    return 0;
-  }
-  if (!expected.defined() || !actual.defined() ||
-      expected.sizes() != actual.sizes()) {
-    return kIncomparable;
-  }
-  if (expected.numel() == 0) {
-    return 0;
-  }
-  const auto difference = (expected.detach().to(at::kCPU, at::kDouble) -
-                           actual.detach().to(at::kCPU, at::kDouble))
-                              .abs()
-                              .max()
-                              .item<double>();
-  return std::isfinite(difference) ? difference : kIncomparable;
-}
 
 /// One comparison, step by step.
 class Comparison {
