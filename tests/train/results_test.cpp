@@ -39,6 +39,8 @@ Results full_results() {
   row.samples_per_s = 3000.5;
   row.speedup = 1.5;
   row.verify_max_abs_diff = 1e-16;
+  row.flops_per_step = 480;
+  row.bytes_from_first_device = 0;
   row.test_loss = 0.3;
   row.test_accuracy = 0.88;
   row.losses = {{1, 2.3}, {10, 1.5}};
@@ -66,6 +68,8 @@ TEST_CASE("results are written by the documented schema", "[train]") {
   CHECK(row.at("step_ms").at("raw") == json({3.0, 1.0, 2.0}));
   CHECK(row.at("peak_bytes") == json({100, 200}));
   CHECK(row.at("verify_max_abs_diff") == 1e-16);
+  CHECK(row.at("flops_per_step") == 480);
+  CHECK(row.at("bytes_from_first_device") == 0);
   CHECK(row.at("counters").at("bytes_moved") == 4000);
 }
 
@@ -99,10 +103,17 @@ TEST_CASE("results come back from their text as they were", "[train]") {
   }
 }
 
-TEST_CASE("a row with several threads per worker says so", "[train]") {
+TEST_CASE("a row's name has its variant and several threads", "[train]") {
   auto row = full_results().rows[0];
   row.threads_per_worker = 2;
   CHECK(row.name() == "cnn/ddp/2/64/threads=2");
+  row.variant = "evaluate";
+  CHECK(row.name() == "cnn/ddp/2/64/evaluate/threads=2");
+  Results results;
+  results.rows = {row};
+  CHECK(
+      results_from_json(to_json(results), "text").rows[0].variant ==
+      "evaluate");
 }
 
 TEST_CASE(

@@ -105,6 +105,9 @@ Json row_json(const ResultRow& row) {
   json["name"] = row.name();
   json["workload"] = row.workload;
   json["strategy"] = row.strategy;
+  if (!row.variant.empty()) {
+    json["variant"] = row.variant;
+  }
   json["device"] = row.device;
   put(json, "backend", row.backend);
   json["workers"] = row.workers;
@@ -116,6 +119,8 @@ Json row_json(const ResultRow& row) {
   put(json, "samples_per_s", row.samples_per_s);
   put(json, "speedup", row.speedup);
   put(json, "verify_max_abs_diff", row.verify_max_abs_diff);
+  put(json, "flops_per_step", row.flops_per_step);
+  put(json, "bytes_from_first_device", row.bytes_from_first_device);
   put(json, "test_loss", row.test_loss);
   put(json, "test_accuracy", row.test_accuracy);
   if (!row.losses.empty()) {
@@ -135,6 +140,7 @@ ResultRow row_from(const Json& json) {
   ResultRow row;
   row.workload = json.at("workload");
   row.strategy = json.at("strategy");
+  row.variant = json.value("variant", "");
   row.device = json.at("device");
   take(json, "backend", row.backend);
   row.workers = json.at("workers");
@@ -146,6 +152,8 @@ ResultRow row_from(const Json& json) {
   take(json, "samples_per_s", row.samples_per_s);
   take(json, "speedup", row.speedup);
   take(json, "verify_max_abs_diff", row.verify_max_abs_diff);
+  take(json, "flops_per_step", row.flops_per_step);
+  take(json, "bytes_from_first_device", row.bytes_from_first_device);
   take(json, "test_loss", row.test_loss);
   take(json, "test_accuracy", row.test_accuracy);
   if (const auto losses = json.find("losses"); losses != json.end()) {
@@ -165,6 +173,9 @@ ResultRow row_from(const Json& json) {
 
 std::string ResultRow::name() const {
   auto text = fmt::format("{}/{}/{}/{}", workload, strategy, workers, batch);
+  if (!variant.empty()) {
+    text += "/" + variant;
+  }
   if (threads_per_worker != 1) {
     text += fmt::format("/threads={}", threads_per_worker);
   }

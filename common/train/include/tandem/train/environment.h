@@ -27,4 +27,8 @@ Environment current_environment();
 /// **Throws** `Error` if /proc does not tell.
 int64_t peak_resident_bytes();
 
+/// What is resident now is the peak from now on, where the system lets a
+/// process say so (/proc/self/clear_refs).
+void reset_peak_resident_bytes();
+
 } // namespace tandem::train

@@ -16,9 +16,11 @@ namespace tandem::train {
 /// empty here and absent in the file.
 struct ResultRow {
   std::string workload;
-  /// "single", "dp" or "ddp".
+  /// "single", "dp" or "ddp"; in a benchmark also "bare" and "ddp-nosync".
   std::string strategy;
-  /// "cpu" or "cuda".
+  /// What was timed, if not a training step: "evaluate", "add/sim".
+  std::string variant;
+  /// "cpu", "sim" or "cuda".
   std::string device;
   /// What gradients travelled through: "gloo", "nccl".
   std::optional<std::string> backend;
@@ -33,6 +35,10 @@ struct ResultRow {
   /// Against one worker with one thread, measured in the same run.
   std::optional<double> speedup;
   std::optional<double> verify_max_abs_diff;
+  /// Of a step's matrix products and convolutions, over all workers.
+  std::optional<int64_t> flops_per_step;
+  /// That a step copied from the first device to the others.
+  std::optional<int64_t> bytes_from_first_device;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   std::vector<LoggedLoss> losses;
@@ -41,8 +47,8 @@ struct ResultRow {
   std::optional<int64_t> steps_run;
   std::optional<Counters> counters;
 
-  /// "cnn/ddp/2/64": workload, strategy, workers, batch; "/threads=4" follows
-  /// if a worker has several.
+  /// "cnn/ddp/2/64": workload, strategy, workers, batch. "/evaluate", the
+  /// variant, follows if there is one, and "/threads=4" if a worker has several.
   std::string name() const;
   /// Sum of `peak_bytes`.
   int64_t total_peak_bytes() const;
