@@ -20,6 +20,7 @@ std::vector<Finding> all_findings(const std::filesystem::path& data_dir) {
        {host_findings(),
         cuda_findings(),
         nccl_findings(),
+        std::vector<Finding>{sim_finding()},
         std::vector<Finding>{data_finding(data_dir)},
         comm_findings()}) {
     std::move(findings.begin(), findings.end(), std::back_inserter(all));

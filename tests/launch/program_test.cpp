@@ -152,6 +152,7 @@ TEST_CASE("tandem doctor finds this machine well", "[launch]") {
        {"LibTorch",
         "CUDA",
         "NCCL",
+        "sim",
         "cores",
         "threads",
         "memory",

@@ -29,6 +29,8 @@ std::vector<Finding> host_findings();
 std::vector<Finding> cuda_findings();
 /// NCCL's header and library; from a twin in a build without NCCL.
 std::vector<Finding> nccl_findings();
+/// The simulated devices of `--device sim`.
+Finding sim_finding();
 /// The data set that `tandem train` reads, from `data_dir` if not empty.
 Finding data_finding(const std::filesystem::path& data_dir);
 /// The rendezvous variables, the CPU's backend and the loopback interface.

@@ -10,14 +10,15 @@ void add_device_options(
   app.add_option(
          "--device",
          request->device,
-         "auto: CUDA if there is a device, else the CPU")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+         "auto: CUDA if there is a device, else the CPU; sim: simulated "
+         "devices")
+      ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))
       ->capture_default_str();
   app.add_option(
       "--workers",
       request->workers,
-      "Replicas of dp, ranks of ddp; default: one per CUDA device, or 2 on the "
-      "CPU");
+      "Replicas of dp, ranks of ddp; default: one per CUDA device, or per "
+      "simulated one (TANDEM_SIM_DEVICES), else 2");
 }
 
 void add_placement_options(

@@ -4,23 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
-#include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <tandem/core/errors.h>
+#include "processes/child_program.h"
+#include "processes/system_error.h"
 
 namespace tandem::bench {
 
 namespace {
-
-[[noreturn]] void throw_system_error(const std::string& what, int code) {
-  throw Error(
-      fmt::format("{}: {}", what, std::generic_category().message(code)));
-}
 
 /// A new empty folder, removed with its content by the destructor.
 class TemporaryFolder {
@@ -48,37 +38,10 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-int wait_for(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) {
-      throw_system_error("waitpid", errno);
-    }
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 } // namespace
 
-std::string program_path() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
-}
-
 int rerun(const CommandLine& arguments) {
-  CommandLine words{program_path()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (auto& word : words) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (error != 0) {
-    throw_system_error(words[0], error);
-  }
-  return wait_for(pid);
+  return ChildProgram(arguments).wait();
 }
 
 RerunResults rerun_for_results(CommandLine arguments) {

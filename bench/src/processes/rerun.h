@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <tandem/train/results.h>
@@ -8,9 +7,6 @@
 #include "commands.h"
 
 namespace tandem::bench {
-
-/// Path of the running program.
-std::string program_path();
 
 /// Runs this program once more with `arguments` after its name, in a process of
 /// its own with the same standard streams, and returns its exit code as a shell

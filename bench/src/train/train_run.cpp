@@ -5,17 +5,19 @@
 #include <limits>
 
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
 #include <tandem/core/errors.h>
-#include <tandem/train/environment.h>
 #include <tandem/train/evaluation.h>
 #include <tandem/train/linear_decay.h>
 #include <tandem/train/prefetched_batches.h>
 #include <tandem/train/trainer.h>
+
+#include "placement/peak_memory.h"
 
 namespace tandem::bench {
 
@@ -109,9 +111,13 @@ train::Evaluation evaluate_model(
       [&](const train::Batch& batch) { return model.forward(batch.data); });
 }
 
-std::vector<int64_t> peak_bytes_of_processes(Model& model) {
-  auto peaks = at::zeros({model.world_size()}, at::kLong);
-  peaks[model.rank()] = train::peak_resident_bytes();
+// Of all ranks' devices, in order of ranks; every rank has as many.
+std::vector<int64_t> all_peak_bytes(const WorkerScope& worker, Model& model) {
+  const auto own = peak_bytes(worker);
+  const auto num_own = static_cast<int64_t>(own.size());
+  auto peaks = at::zeros({model.world_size() * num_own}, at::kLong);
+  peaks.narrow(0, model.rank() * num_own, num_own)
+      .copy_(at::tensor(own, at::kLong));
   model.all_reduce_sum_(peaks);
   const auto* values = peaks.data_ptr<int64_t>();
   return {values, values + peaks.numel()};
@@ -148,9 +154,7 @@ train::ResultRow run_training(
   const auto evaluation = evaluate_model(*model, data.test);
   row.test_loss = evaluation.loss;
   row.test_accuracy = evaluation.accuracy;
-  if (worker.device().is_cpu()) {
-    row.peak_bytes = peak_bytes_of_processes(*model);
-  }
+  row.peak_bytes = all_peak_bytes(worker, *model);
   return row;
 }
 
