@@ -7,6 +7,7 @@ std::vector<Command> all_commands() {
       train_command(),
       verify_command(),
       demo_command(),
+      bench_command(),
       launch_command(),
       doctor_command()};
 }

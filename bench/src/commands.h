@@ -41,6 +41,7 @@ std::vector<Command> all_commands();
 Command train_command();
 Command verify_command();
 Command demo_command();
+Command bench_command();
 Command launch_command();
 Command doctor_command();
 

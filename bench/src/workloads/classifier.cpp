@@ -1,6 +1,9 @@
 #include "workloads/classifier.h"
 
+#include <array>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -9,6 +12,8 @@
 #include <tandem/core/errors.h>
 
 #include "workloads/drift.h"
+#include "workloads/residual_stack.h"
+#include "workloads/token_model.h"
 
 namespace tandem::bench {
 
@@ -23,7 +28,7 @@ using torch::nn::ReLU;
 using torch::nn::Sequential;
 
 constexpr int64_t kImagePixels = 28 * 28;
-constexpr int64_t kNumClasses = 10;
+constexpr int64_t kManyTensors = 3000;
 
 Sequential make_cnn() {
   Sequential layers(
@@ -49,6 +54,36 @@ Sequential make_mlp() {
   return layers;
 }
 
+Sequential make_mlp_wide() {
+  constexpr int64_t width = 4096;
+  Sequential layers(
+      Flatten(),
+      Linear(kImagePixels, width),
+      ReLU(),
+      Linear(width, width),
+      ReLU(),
+      Linear(width, kNumClasses));
+  return layers;
+}
+
+Sequential make_transformer() {
+  Sequential layers{TokenModel()};
+  return layers;
+}
+
+Sequential make_many_small_tensors() {
+  constexpr int64_t width = 83;
+  // Each layer has a weight and a bias; the first and the last are no part of
+  // the stack.
+  constexpr int64_t stacked_layers = kManyTensors / 2 - 2;
+  Sequential layers(
+      Flatten(),
+      Linear(kImagePixels, width),
+      ResidualStack(stacked_layers, width),
+      Linear(width, kNumClasses));
+  return layers;
+}
+
 Sequential make_probe() {
   Sequential layers(
       Flatten(),
@@ -58,41 +93,45 @@ Sequential make_probe() {
   return layers;
 }
 
-Sequential make_layers(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::kCnn:
-      return make_cnn();
-    case Architecture::kMlp:
-      return make_mlp();
-    case Architecture::kProbe:
-      break;
-  }
-  return make_probe();
+struct Entry {
+  Architecture architecture;
+  const char* name;
+  Sequential (*make_layers)();
+};
+
+constexpr std::array kEntries{
+    Entry{Architecture::kCnn, "cnn", make_cnn},
+    Entry{Architecture::kMlp, "mlp", make_mlp},
+    Entry{Architecture::kMlpWide, "mlp-wide", make_mlp_wide},
+    Entry{Architecture::kTransformer, "transformer", make_transformer},
+    Entry{
+        Architecture::kManySmallTensors,
+        "many-small-tensors",
+        make_many_small_tensors},
+    Entry{Architecture::kProbe, "probe", make_probe}};
+
+const Entry& entry_of(Architecture architecture) {
+  return kEntries.at(static_cast<size_t>(architecture));
 }
 
 } // namespace
 
 std::string architecture_name(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::kCnn:
-      return "cnn";
-    case Architecture::kMlp:
-      return "mlp";
-    case Architecture::kProbe:
-      break;
-  }
-  return "probe";
+  return entry_of(architecture).name;
 }
 
 Architecture architecture_from_name(const std::string& name) {
-  for (const auto architecture :
-       {Architecture::kCnn, Architecture::kMlp, Architecture::kProbe}) {
-    if (architecture_name(architecture) == name) {
-      return architecture;
+  std::vector<std::string> names;
+  for (const auto& entry : kEntries) {
+    if (entry.name == name) {
+      return entry.architecture;
     }
+    names.emplace_back(entry.name);
   }
-  throw ConfigError(
-      fmt::format("model: expected cnn, mlp or probe, got '{}'", name));
+  throw ConfigError(fmt::format(
+      "model: expected one of {}, got '{}'",
+      fmt::join(names, ", "),
+      name));
 }
 
 ClassifierImpl::ClassifierImpl(Architecture architecture)
@@ -101,11 +140,11 @@ ClassifierImpl::ClassifierImpl(Architecture architecture)
 }
 
 void ClassifierImpl::reset() {
-  layers_ = register_module("layers", make_layers(architecture_));
+  layers_ = register_module("layers", entry_of(architecture_).make_layers());
 }
 
-at::Tensor ClassifierImpl::forward(const at::Tensor& images) {
-  return layers_->forward(images);
+at::Tensor ClassifierImpl::forward(const at::Tensor& input) {
+  return layers_->forward(input);
 }
 
 } // namespace tandem::bench

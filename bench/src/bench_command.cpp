@@ -1,0 +1,231 @@
+#include "commands.h"
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <tandem/core/errors.h>
+#include <tandem/train/results.h>
+
+#include "bench_options.h"
+#include "harness/bench_run.h"
+#include "harness/bench_worker.h"
+#include "operators/operator_costs.h"
+#include "placement/refresh_policy_names.h"
+#include "program_environment.h"
+#include "report/bench_table.h"
+#include "report/figures.h"
+#include "report/operator_table.h"
+#include "report/row_lookup.h"
+
+namespace tandem::bench {
+
+namespace {
+
+constexpr const char* kOperators = "operators";
+
+BenchRecipe recipe_of(const BenchOptions& options) {
+  BenchRecipe recipe;
+  recipe.workload = architecture_from_name(options.workload);
+  recipe.batch = options.batch;
+  recipe.seed = options.seed;
+  if (!options.refresh_policy.empty()) {
+    recipe.refresh_policy = refresh_policy_from_name(options.refresh_policy);
+  }
+  if (options.bucket_cap_mib) {
+    recipe.bucket_cap_bytes =
+        static_cast<int64_t>(*options.bucket_cap_mib * (1 << 20));
+  }
+  return recipe;
+}
+
+PlacementRequest placement_request(const BenchOptions& options) {
+  auto request = options.placement;
+  request.sim.link_latency = std::chrono::nanoseconds(
+      static_cast<int64_t>(options.link_latency_us * 1e3));
+  request.sim.link_bytes_per_s = options.link_gb_per_s * 1e9;
+  return request;
+}
+
+std::vector<Activity> activities_of(const BenchOptions& options) {
+  auto names = options.activities;
+  if (names.empty()) {
+    names = {"train"};
+    if (options.workload == "many-small-tensors") {
+      names.insert(names.end(), {"evaluate", "refresh", "copy-each"});
+    }
+  }
+  std::vector<Activity> activities;
+  for (const auto& name : names) {
+    activities.push_back(activity_from_name(name));
+  }
+  return activities;
+}
+
+/// Workers of the modes that have several.
+int64_t resolve_workers(const BenchOptions& options) {
+  auto request = options.placement;
+  request.strategy = Strategy::kDP;
+  const int64_t workers = resolve_placement(request).workers.value();
+  if (options.batch % workers != 0) {
+    throw ConfigError(fmt::format(
+        "--batch: expected a multiple of the {} workers, got {}",
+        workers,
+        options.batch));
+  }
+  return workers;
+}
+
+BenchPlan plan_of(const BenchOptions& options) {
+  std::vector<TimedStrategy> strategies;
+  for (const auto& name : options.strategies) {
+    strategies.push_back(timed_strategy_from_name(name));
+  }
+  const int64_t workers = resolve_workers(options);
+  BenchPlan plan;
+  plan.modes = plan_modes(
+      strategies,
+      activities_of(options),
+      workers,
+      options.placement.threads,
+      options.placement.device != "cuda");
+  if (plan.modes.empty()) {
+    throw ConfigError(fmt::format(
+        "--strategy, --activity: expected something to time, got {} with {}",
+        fmt::join(options.strategies, ","),
+        fmt::join(options.activities, ",")));
+  }
+  plan.recipe = recipe_of(options);
+  plan.turns = options.turns;
+  plan.worker_arguments =
+      [options](const Mode& mode, int64_t index, int64_t port) {
+        return worker_words(options, mode, index, port);
+      };
+  return plan;
+}
+
+std::string bench_header(
+    const BenchOptions& options,
+    const train::Environment& environment,
+    const std::vector<train::ResultRow>& rows) {
+  auto header = fmt::format(
+      "# tandem {}, LibTorch {}, {} cores ({})\n"
+      "# {} on {}, {} rows a step over all workers, {} steps of each mode in "
+      "turns of {}, {} before to warm up, seed {}\n",
+      environment.tandem,
+      environment.torch,
+      environment.cores,
+      environment.cpu,
+      options.workload,
+      rows.front().device,
+      options.batch,
+      options.turns.steps,
+      options.turns.steps_per_turn,
+      options.turns.warm_up_steps,
+      options.seed);
+  header += fmt::format(
+      "# refresh policy {}, bucket cap {}, links {} us and {} GB/s\n",
+      options.refresh_policy.empty() ? "default" : options.refresh_policy,
+      options.bucket_cap_mib ? fmt::format("{} MiB", *options.bucket_cap_mib)
+                             : "default",
+      options.link_latency_us,
+      options.link_gb_per_s);
+  for (const auto& row : rows) {
+    if (!has_cores(row, environment.cores)) {
+      header += fmt::format(
+          "# {}: more threads than cores, so its speed says nothing\n",
+          row.name());
+    }
+  }
+  return header;
+}
+
+int report(
+    const BenchOptions& options,
+    const CommandLine& line,
+    std::vector<train::ResultRow> rows,
+    const std::string& text) {
+  std::cout << text << std::flush;
+  if (!options.json.empty()) {
+    train::write_results(
+        options.json,
+        {line,
+         program_environment(options.placement.threads),
+         std::move(rows)});
+  }
+  return 0;
+}
+
+int run_as_worker(const BenchOptions& options, const CommandLine& line) {
+  const Mode mode{
+      timed_strategy_from_name(options.strategies.at(0)),
+      activity_from_name(options.activities.at(0)),
+      options.placement.workers.value(),
+      options.placement.threads};
+  const auto placement =
+      resolve_placement(placement_of(mode, placement_request(options)));
+  if (placement.is_launcher) {
+    return launch_workers(placement, {line.begin() + 1, line.end()});
+  }
+  work_for_coordinator(
+      placement,
+      mode,
+      recipe_of(options),
+      options.mode_index,
+      *options.coordinator_port);
+  return 0;
+}
+
+int run_operators(const BenchOptions& options, const CommandLine& line) {
+  const auto rows = measure_operators(options.batch, options.turns);
+  const auto environment = program_environment(1);
+  return report(
+      options,
+      line,
+      rows,
+      bench_header(options, environment, rows) + operator_table(rows));
+}
+
+int run_bench(const BenchOptions& options, const CommandLine& line) {
+  if (options.coordinator_port) {
+    return run_as_worker(options, line);
+  }
+  if (was_launched()) {
+    throw ConfigError(
+        "tandem bench: expected to start its workers itself, got the variables "
+        "of a launcher. Run it without tandem launch or torchrun");
+  }
+  if (options.workload == kOperators) {
+    return run_operators(options, line);
+  }
+  auto rows = run_modes(plan_of(options));
+  const auto environment = program_environment(options.placement.threads);
+  set_speedups(rows, environment.cores);
+  const auto text = bench_header(options, environment, rows) +
+      bench_table(rows, environment.cores) + figure_lines(rows);
+  return report(options, line, std::move(rows), text);
+}
+
+std::function<int()> declare_bench(CLI::App& app, const CommandLine& line) {
+  const auto options = std::make_shared<BenchOptions>();
+  add_bench_options(app, options);
+  app.footer(
+      "Every mode is first compared with the bare network; if one differs or "
+      "does other work, nothing is timed and the exit code is 1.");
+  return [options, line] { return run_bench(*options, line); };
+}
+
+} // namespace
+
+Command bench_command() {
+  return {
+      "bench",
+      "Verify, then time each strategy in turns, and print a table",
+      declare_bench};
+}
+
+} // namespace tandem::bench

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <torch/data/example.h>
+#include <torch/optim/sgd.h>
+
+#include <tandem/dp/data_parallel.h>
+
+#include "harness/bench_recipe.h"
+#include "placement/placement.h"
+#include "workloads/classifier.h"
+
+namespace tandem::bench {
+
+enum class LossPlace { kOutside, kInReplica };
+
+/// A network with its optimizer, bare or wrapped. Two of the same recipe start
+/// with the same values. Batches may lie on the CPU.
+class Learner {
+ public:
+  using Batch = torch::data::Example<>;
+
+  /// The bare network on `device`.
+  Learner(const BenchRecipe& recipe, at::Device device, at::ScalarType dtype);
+  /// Wrapped as `worker` wants it. **Collective** over the worker's ranks.
+  Learner(
+      const BenchRecipe& recipe,
+      const WorkerScope& worker,
+      at::ScalarType dtype);
+
+  /// One optimizer step on this process's rows; kInReplica needs a wrapper.
+  /// **Collective** over the worker's ranks.
+  void train_step(const Batch& batch, LossPlace loss_place);
+  at::Tensor forward(const at::Tensor& data);
+  void eval();
+
+  /// The network inside.
+  ClassifierImpl& net() {
+    return *net_;
+  }
+  /// Of the wrapper; zero without one.
+  Counters counters() const;
+  /// The wrapper, if it is dp's; else null.
+  std::shared_ptr<DataParallelImpl<ClassifierImpl>> data_parallel() const;
+
+ private:
+  at::Tensor mean_loss(const Batch& batch, LossPlace loss_place);
+
+  std::shared_ptr<ClassifierImpl> net_;
+  at::Device device_;
+  /// Null: bare.
+  std::shared_ptr<Parallel<ClassifierImpl>> wrapper_;
+  std::optional<torch::optim::SGD> optimizer_;
+};
+
+} // namespace tandem::bench

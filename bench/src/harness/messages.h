@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tandem/core/counters.h>
+
+#include "harness/verification.h"
+
+namespace tandem::bench {
+
+/// A worker has been verified and can be timed.
+struct ReadyReport {
+  Verification verification;
+  /// Rows of one of its steps, and the floating-point operations of one as
+  /// `count_flops` has them.
+  int64_t rows = 0;
+  int64_t flops = 0;
+  /// The device's type, and the backend between ranks; empty if there is none.
+  std::string device;
+  std::string backend;
+};
+
+/// What a worker is to do next; no step at all is the end.
+struct TurnOrder {
+  int64_t untimed_steps = 0;
+  int64_t timed_steps = 0;
+};
+
+/// What a worker has done since it was made.
+struct TurnReport {
+  /// Of the last turn.
+  std::vector<double> step_ms;
+  /// Of one of its steps, from the first device to the others; -1 where nobody
+  /// counts them.
+  int64_t bytes_from_first_device = -1;
+  std::vector<int64_t> peak_bytes;
+  int64_t steps_run = 0;
+  Counters counters;
+};
+
+std::string to_text(const ReadyReport& report);
+std::string to_text(const TurnOrder& order);
+std::string to_text(const TurnReport& report);
+
+/// The reverse. **Throws** `nlohmann::json::exception` for any other text.
+template <typename Message>
+Message from_text(const std::string& text);
+template <>
+ReadyReport from_text(const std::string& text);
+template <>
+TurnOrder from_text(const std::string& text);
+template <>
+TurnReport from_text(const std::string& text);
+
+} // namespace tandem::bench

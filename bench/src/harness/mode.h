@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "placement/placement.h"
+
+namespace tandem::bench {
+
+/// How a network is wrapped when it is timed.
+enum class TimedStrategy {
+  /// Not at all.
+  kBare,
+  kSingle,
+  kDP,
+  kDDP,
+  /// As many processes as ddp has, which never talk: no strategy on as many
+  /// workers can be faster.
+  kDDPNoSync,
+};
+
+/// What is timed.
+enum class Activity {
+  /// A training step: gradients to zero, forward, loss on the gathered outputs,
+  /// backward, optimizer.
+  kTrain,
+  /// The same with the loss inside the replicas, by `mean_loss`.
+  kMeanLoss,
+  /// A forward in eval mode without gradients, of parameters that stay.
+  kEvaluate,
+  /// `DataParallel::refresh` by itself.
+  kRefresh,
+  /// What it does, done tensor by tensor: the peer of kRefresh.
+  kCopyEach,
+};
+
+/// One thing that is timed: a row of the table.
+struct Mode {
+  TimedStrategy strategy = TimedStrategy::kSingle;
+  Activity activity = Activity::kTrain;
+  int64_t workers = 1;
+  /// Intra-op threads of each worker.
+  int64_t threads = 1;
+
+  bool operator==(const Mode&) const = default;
+};
+
+/// "bare", "single", "dp", "ddp", "ddp-nosync".
+std::string timed_strategy_name(TimedStrategy strategy);
+/// The reverse. **Throws** `ConfigError` naming them all.
+TimedStrategy timed_strategy_from_name(const std::string& name);
+std::vector<std::string> timed_strategy_names();
+
+/// "train", "mean-loss", "evaluate", "refresh", "copy-each".
+std::string activity_name(Activity activity);
+/// The reverse. **Throws** `ConfigError` naming them all.
+Activity activity_from_name(const std::string& name);
+std::vector<std::string> activity_names();
+
+/// The modes of a run, in the order in which they take turns: `activities` of
+/// `strategies` with `workers` workers of `threads` threads each, where they
+/// make sense: kRefresh and kCopyEach with dp alone, kMeanLoss not with kBare.
+/// Bare and single have one worker; single is there with one thread and, if
+/// `single_at_all_threads`, with as many as the other modes have altogether.
+std::vector<Mode> plan_modes(
+    const std::vector<TimedStrategy>& strategies,
+    const std::vector<Activity>& activities,
+    int64_t workers,
+    int64_t threads,
+    bool single_at_all_threads);
+
+/// Where such a mode runs, `request` saying what modes share.
+PlacementRequest placement_of(const Mode& mode, PlacementRequest request);
+
+} // namespace tandem::bench

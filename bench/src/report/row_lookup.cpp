@@ -1,0 +1,29 @@
+#include "report/row_lookup.h"
+
+#include <tandem/core/order_statistics.h>
+
+namespace tandem::bench {
+
+const train::ResultRow* find_row(
+    const std::vector<train::ResultRow>& rows,
+    const std::string& strategy,
+    const std::string& variant,
+    int64_t threads) {
+  for (const auto& row : rows) {
+    if (row.strategy == strategy && row.variant == variant &&
+        row.threads_per_worker == threads) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+double median_ms(const train::ResultRow& row) {
+  return order_statistics(row.step_ms).p50;
+}
+
+bool has_cores(const train::ResultRow& row, int64_t cores) {
+  return row.device == "cuda" || row.workers * row.threads_per_worker <= cores;
+}
+
+} // namespace tandem::bench
