@@ -1,5 +1,5 @@
 # tandem_add_test(<name> SOURCES *_test.cpp... [LINKS ...] [LABELS ...]
-#   [DEVICES cpu|sim|cuda...])
+#   [DEVICES cpu|sim|sim-hazards|cuda...])
 #
 # Makes one test binary, tandem_<name>_test, and one ctest entry for each of
 # its test cases, "<name>: <title>". With DEVICES there is one for each kind of

@@ -1,8 +1,10 @@
+#include <tandem/sim/hazard_error.h>
 #include <tandem/sim/sim.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <tandem/comm/backend.h>
+#include <tandem/testing/error_text.h>
 #include <tandem/testing/rank_threads.h>
 
 #include "support.h"
@@ -66,6 +68,30 @@ TEST_CASE("a collective's future holds the device's tensors", "[sim]") {
     REQUIRE(results[rank].size() == 1);
     CHECK(results[rank][0].device() == sim::device(static_cast<int64_t>(rank)));
     CHECK(same_bits(results[rank][0], torch::full({4}, 3.0F)));
+  }
+}
+
+TEST_CASE(
+    "a collective's result before its work was waited for is a hazard",
+    "[sim][hazards]") {
+  at::set_num_threads(1);
+  sim::init({.devices = 3, .hazard_checks = true});
+  const auto results = on_ranks([](comm::ProcessGroup& group,
+                                   at::Device device) {
+    Tensors tensors{torch::ones({4}, device)};
+    const auto work = group.c10d_group()->allreduce(tensors);
+    const auto text =
+        testing::thrown_text<sim::HazardError>([&] { tensors[0].add_(1); });
+    work->wait();
+    tensors[0].add_(1);
+    return Tensors{
+        tensors[0],
+        torch::tensor(
+            text.value_or("").find("c10d::allreduce_") != std::string::npos)};
+  });
+  REQUIRE(results.size() == 3);
+  for (const auto& result : results) {
+    check_same_bits(result, {torch::full({4}, 4.0F), torch::tensor(true)});
   }
 }
 

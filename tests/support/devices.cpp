@@ -14,6 +14,13 @@ namespace tandem::test {
 
 namespace {
 
+constexpr const char* kCheckedSim = "sim-hazards";
+
+std::string kind_of_devices() {
+  const char* const variable = std::getenv("TANDEM_TEST_DEVICES");
+  return variable == nullptr ? "cpu" : variable;
+}
+
 size_t count_devices() {
   return c10::impl::VirtualGuardImpl(device_type()).deviceCount();
 }
@@ -21,17 +28,16 @@ size_t count_devices() {
 } // namespace
 
 at::DeviceType device_type() {
-  const char* const variable = std::getenv("TANDEM_TEST_DEVICES");
-  const std::string kind(variable == nullptr ? "cpu" : variable);
+  const auto kind = kind_of_devices();
   if (kind == "cpu") {
     return at::kCPU;
   }
-  if (kind == "sim") {
+  if (kind == "sim" || kind == kCheckedSim) {
     return at::kPrivateUse1;
   }
   TORCH_CHECK(
       kind == "cuda",
-      "TANDEM_TEST_DEVICES: expected cpu, sim or cuda, got ",
+      "TANDEM_TEST_DEVICES: expected cpu, sim, sim-hazards or cuda, got ",
       kind);
   return at::kCUDA;
 }
@@ -55,7 +61,9 @@ at::Device device() {
 
 void start_devices() {
   if (device_type() == at::kPrivateUse1) {
-    sim::init({.devices = kNumSimDevices});
+    sim::init(
+        {.devices = kNumSimDevices,
+         .hazard_checks = kind_of_devices() == kCheckedSim});
   }
 }
 

@@ -1,6 +1,7 @@
 // The devices that the tests of this process use. Binaries that are built for
 // several kinds (DEVICES of tandem_add_test) run once for each: the environment
-// variable TANDEM_TEST_DEVICES names the kind, cpu, sim or cuda.
+// variable TANDEM_TEST_DEVICES names the kind, cpu, sim, sim-hazards (sim with
+// Options::hazard_checks) or cuda.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 #include "alias_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <tandem/core/errors.h>
@@ -56,23 +57,23 @@ bool same_geometry(const at::Tensor& left, const at::Tensor& right) {
 
 } // namespace
 
-at::Tensor AliasMap::to_cpu(const at::Tensor& tensor, bool written) {
+at::Tensor AliasMap::to_cpu(const at::Tensor& tensor, Access access) {
   if (!tensor.defined() || !tensor.is_privateuseone()) {
     return tensor;
   }
   for (auto& pair : tensors_) {
     if (pair.device.is_same(tensor)) {
-      pair.written |= written;
+      pair.access = std::max(pair.access, access);
       return pair.cpu;
     }
   }
-  auto cpu = tensor.layout() == at::kSparse ? alias_sparse(tensor, written)
-                                            : alias_strided(tensor, written);
-  tensors_.push_back({tensor, cpu, written});
+  auto cpu = tensor.layout() == at::kSparse ? alias_sparse(tensor, access)
+                                            : alias_strided(tensor, access);
+  tensors_.push_back({tensor, cpu, access});
   return cpu;
 }
 
-at::Tensor AliasMap::alias_strided(const at::Tensor& tensor, bool written) {
+at::Tensor AliasMap::alias_strided(const at::Tensor& tensor, Access access) {
   if (tensor.layout() != at::kStrided) {
     throw ShapeError(
         "tensor on " + tensor.device().str() +
@@ -85,14 +86,14 @@ at::Tensor AliasMap::alias_strided(const at::Tensor& tensor, bool written) {
       return strided_over(pair.cpu, tensor, c10::DispatchKey::CPU);
     }
   }
-  auto alias = alias_of(storage, written);
-  storages_.push_back({storage, alias, data_of(storage)});
+  auto alias = alias_of(storage, access == Access::kWrite);
+  storages_.push_back({storage, alias, data_of(storage), false});
   return strided_over(std::move(alias), tensor, c10::DispatchKey::CPU);
 }
 
-at::Tensor AliasMap::alias_sparse(const at::Tensor& tensor, bool written) {
-  const auto indices = to_cpu(indices_of(tensor), written);
-  const auto values = to_cpu(values_of(tensor), written);
+at::Tensor AliasMap::alias_sparse(const at::Tensor& tensor, Access access) {
+  const auto indices = to_cpu(indices_of(tensor), access);
+  const auto values = to_cpu(values_of(tensor), access);
   return sparse_of(indices, values, tensor, c10::DispatchKey::SparseCPU);
 }
 
@@ -103,13 +104,14 @@ void AliasMap::write_back(at::Device device) {
     if (data_of(pair.cpu) != pair.data) {
       impl->set_data_ptr_noswap(take_bytes(pair.cpu, device));
       pair.data = data_of(pair.cpu);
+      pair.is_new = true;
     }
     if (impl->nbytes() != num_bytes) {
       impl->set_nbytes(num_bytes);
     }
   }
   for (const auto& pair : tensors_) {
-    if (!pair.written) {
+    if (pair.access != Access::kWrite) {
       continue;
     }
     if (pair.device.is_sparse()) {
@@ -169,8 +171,31 @@ c10::Storage AliasMap::device_storage_of(
 
 c10::Storage AliasMap::adopt(const c10::Storage& storage, at::Device device) {
   auto adopted = make_storage(take_bytes(storage, device), storage.nbytes());
-  storages_.push_back({adopted, storage, data_of(storage)});
+  storages_.push_back({adopted, storage, data_of(storage), true});
   return adopted;
+}
+
+BlockUses AliasMap::argument_uses() const {
+  BlockUses uses;
+  for (const auto& pair : tensors_) {
+    if (pair.access != Access::kNone) {
+      append_use(
+          uses,
+          pair.device,
+          pair.access == Access::kWrite ? UseKind::kWrite : UseKind::kRead);
+    }
+  }
+  return uses;
+}
+
+BlockUses AliasMap::result_uses() const {
+  BlockUses uses;
+  for (const auto& pair : storages_) {
+    if (pair.is_new) {
+      append_use(uses, pair.device, UseKind::kWrite);
+    }
+  }
+  return uses;
 }
 
 } // namespace tandem::sim

@@ -30,10 +30,13 @@ class SimAllocator final : public c10::DeviceAllocator {
   bool initialized() override {
     return is_initialized();
   }
-  // Nothing is cached, and work is done when a call returns.
+  // Nothing is cached.
   void emptyCache(c10::MempoolId_t /*pool*/) override {}
-  void recordStream(const c10::DataPtr& /*pointer*/, c10::Stream /*stream*/)
-      override {}
+  void recordStream(const c10::DataPtr& pointer, c10::Stream stream) override {
+    if (auto* const log = use_log_of(pointer)) {
+      active_hazards()->record_stream(*log, stream);
+    }
+  }
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
       c10::DeviceIndex index) override {

@@ -2,12 +2,9 @@
 
 #include <array>
 
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/functions/utils.h>
-
 #include <tandem/core/detail/torch_compat.h>
-#include <tandem/core/errors.h>
 
+#include "composite_backward.h"
 #include "cpu_kernel.h"
 #include "generator.h"
 #include "runtime.h"
@@ -17,7 +14,6 @@ namespace tandem::sim {
 
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::variable_list;
 
 constexpr std::array<const char*, 11> kCpuComposites{
@@ -41,64 +37,6 @@ c10::OperatorHandle find_operator(const std::string& name) {
       ("aten::" + name.substr(0, dot)).c_str(),
       overload.c_str());
 }
-
-/// What the CPU's composite recorded, as one node of the device's graph.
-class CompositeBackward final : public Node {
- public:
-  std::string name() const override {
-    return "SimCompositeBackward";
-  }
-
-  variable_list apply(variable_list&& gradients) override {
-    TORCH_CHECK(
-        !at::GradMode::is_enabled(),
-        "recurrent layer or attention on ",
-        device,
-        ": expected a backward without create_graph, got one with it. Compute "
-        "its second derivatives on the CPU");
-    AliasMap aliases;
-    variable_list reached;
-    variable_list reached_gradients;
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      if (gradients[i].defined()) {
-        reached.push_back(results.at(i));
-        reached_gradients.push_back(
-            aliases.to_cpu(gradients[i], /*written=*/false));
-      }
-    }
-    if (reached.empty()) {
-      return variable_list(leaves.size());
-    }
-    variable_list leaf_gradients;
-    {
-      const CountOn count(Runtime::get().device(device.index()).memory);
-      leaf_gradients = torch::autograd::grad(
-          reached,
-          leaves,
-          reached_gradients,
-          /*retain_graph=*/true,
-          /*create_graph=*/false,
-          /*allow_unused=*/true);
-    }
-    for (auto& gradient : leaf_gradients) {
-      gradient = aliases.to_device(gradient, device);
-    }
-    return leaf_gradients;
-  }
-
-  void release_variables() override {
-    leaves.clear();
-    results.clear();
-    kept.clear();
-  }
-
-  at::Device device{at::kCPU};
-  /// Of the inner graph.
-  variable_list leaves;
-  variable_list results;
-  /// What owns the bytes of tensors that the inner graph has saved.
-  std::vector<c10::Storage> kept;
-};
 
 void append_tensors(const c10::IValue& value, variable_list& tensors) {
   if (value.isTensor()) {
@@ -128,42 +66,16 @@ bool any_requires_grad(const variable_list& tensors) {
   return false;
 }
 
-/// In-place changes of the one are seen by the other.
-void share_version(const at::Tensor& from, const at::Tensor& to) {
-  to.unsafeGetTensorImpl()->set_version_counter(
-      torch::autograd::impl::version_counter(from));
-}
-
-/// Makes the aliases of tensors that require grad the inner graph's leaves and
-/// leads the node's edges to those tensors.
+/// Makes the aliases of tensors that require grad the inner graph's leaves.
 void connect_inputs(
     CompositeBackward& node,
     const variable_list& tensors,
     const variable_list& aliases) {
-  torch::autograd::edge_list edges;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].is_privateuseone()) {
-      node.kept.push_back(tensors[i].storage());
+    node.keep(tensors[i]);
+    if (tensors[i].requires_grad() && !aliases[i].requires_grad()) {
+      node.add_leaf(aliases[i], tensors[i]);
     }
-    if (!tensors[i].requires_grad() || aliases[i].requires_grad()) {
-      continue;
-    }
-    share_version(tensors[i], aliases[i]);
-    aliases[i].set_requires_grad(true);
-    node.leaves.push_back(aliases[i]);
-    edges.push_back(torch::autograd::impl::gradient_edge(tensors[i]));
-  }
-  node.set_next_edges(std::move(edges));
-}
-
-void connect_outputs(
-    const detail::NodePtr& node,
-    CompositeBackward& composite,
-    const variable_list& outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    composite.kept.push_back(outputs[i].storage());
-    share_version(composite.results[i], outputs[i]);
-    torch::autograd::set_history(outputs[i], node);
   }
 }
 
@@ -189,14 +101,14 @@ class CompositeKernel final : public c10::OperatorKernel {
       const c10::OperatorHandle& op,
       const variable_list& tensors,
       torch::jit::Stack& stack) {
-    const auto node = detail::make_node<CompositeBackward>();
     AliasMap aliases;
-    node->device = arguments_to_cpu(signature_, aliases, stack);
+    const auto device = arguments_to_cpu(signature_, aliases, stack);
+    const auto node = detail::make_node<CompositeBackward>(device);
     connect_inputs(
         *node,
         tensors,
         last_tensors(stack, signature_.arguments.size()));
-    auto& state = Runtime::get().device(node->device.index());
+    auto& state = Runtime::get().device(device.index());
     {
       std::optional<LendState> lend;
       if (signature_.draws_unasked(stack)) {
@@ -205,9 +117,9 @@ class CompositeKernel final : public c10::OperatorKernel {
       const CountOn count(state.memory);
       op.callBoxed(&stack);
     }
-    node->results = last_tensors(stack, signature_.num_results);
-    results_to_device(signature_, aliases, node->device, stack);
-    connect_outputs(node, *node, last_tensors(stack, signature_.num_results));
+    const auto results = last_tensors(stack, signature_.num_results);
+    results_to_device(signature_, aliases, device, stack);
+    connect_results(node, results, last_tensors(stack, signature_.num_results));
   }
 
   OperatorSignature signature_;

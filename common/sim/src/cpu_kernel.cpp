@@ -29,21 +29,21 @@ class ArgumentVisitor {
     return devices_;
   }
 
-  void visit(const OperatorSignature::Argument& argument, IValue& value) {
-    switch (argument.kind) {
+  void visit(ArgumentKind kind, Access access, IValue& value) {
+    switch (kind) {
       case ArgumentKind::kTensor:
         if (value.isTensor()) {
-          value = alias(value.toTensor(), argument.written);
+          value = alias(value.toTensor(), access);
         }
         break;
       case ArgumentKind::kTensorList:
         if (value.isTensorList()) {
-          value = alias_list(value.toTensorVector(), argument.written);
+          value = alias_list(value.toTensorVector(), access);
         }
         break;
       case ArgumentKind::kOptionalTensorList:
         if (value.isList()) {
-          value = alias_list(value.toOptionalTensorList(), argument.written);
+          value = alias_list(value.toOptionalTensorList(), access);
         }
         break;
       case ArgumentKind::kDevice:
@@ -59,30 +59,30 @@ class ArgumentVisitor {
   }
 
  private:
-  at::Tensor alias(const at::Tensor& tensor, bool written) {
+  at::Tensor alias(const at::Tensor& tensor, Access access) {
     devices_.see(tensor);
-    return aliases_.to_cpu(tensor, written);
+    return aliases_.to_cpu(tensor, access);
   }
 
   c10::List<at::Tensor> alias_list(
       const std::vector<at::Tensor>& tensors,
-      bool written) {
+      Access access) {
     c10::List<at::Tensor> list;
     list.reserve(tensors.size());
     for (const auto& tensor : tensors) {
-      list.push_back(alias(tensor, written));
+      list.push_back(alias(tensor, access));
     }
     return list;
   }
 
   c10::List<std::optional<at::Tensor>> alias_list(
       const c10::List<std::optional<at::Tensor>>& tensors,
-      bool written) {
+      Access access) {
     c10::List<std::optional<at::Tensor>> list;
     list.reserve(tensors.size());
     for (const std::optional<at::Tensor> tensor : tensors) {
       list.push_back(
-          tensor ? std::make_optional(alias(*tensor, written)) : std::nullopt);
+          tensor ? std::make_optional(alias(*tensor, access)) : std::nullopt);
     }
     return list;
   }
@@ -157,7 +157,10 @@ at::Device arguments_to_cpu(
   IValue* const arguments = stack.data() + (stack.size() - count);
   ArgumentVisitor visitor(signature, aliases);
   for (size_t i = 0; i < count; ++i) {
-    visitor.visit(signature.arguments[i], arguments[i]);
+    visitor.visit(
+        signature.arguments[i].kind,
+        signature.access(i, arguments),
+        arguments[i]);
   }
   if (!signature.takes_cpu_tensors) {
     visitor.devices().refuse_cpu_tensors();
@@ -167,6 +170,12 @@ at::Device arguments_to_cpu(
     if (signature.arguments[i].kind == ArgumentKind::kGenerator) {
       choose_generator(device, arguments[i]);
     }
+  }
+  if (auto* const hazards = active_hazards()) {
+    hazards->add_work(
+        current_stream_of(device.index()),
+        signature.name,
+        aliases.argument_uses());
   }
   return device;
 }
@@ -189,6 +198,13 @@ void results_to_device(
       for (size_t i = 0; i < list.size(); ++i) {
         list.set(i, aliases.to_device(list.get(i), device));
       }
+    }
+  }
+  if (auto* const hazards = active_hazards()) {
+    const auto stream = current_stream_of(device.index());
+    hazards->add_results(stream, signature.name, aliases.result_uses());
+    if (signature.returns_number) {
+      hazards->host_wait_for(stream);
     }
   }
 }

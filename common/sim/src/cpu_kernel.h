@@ -44,13 +44,15 @@ class CallDevices {
 };
 
 /// Puts the CPU's counterparts in the place of the last arguments on `stack`.
-/// Returns the device that the call is for. **Throws** as `CallDevices`.
+/// Returns the device that the call is for. **Throws** as `CallDevices`; in
+/// hazard mode, `HazardError`.
 at::Device arguments_to_cpu(
     const OperatorSignature& signature,
     AliasMap& aliases,
     torch::jit::Stack& stack);
 
-/// The way back, for the results at the end of `stack`.
+/// The way back, for the results at the end of `stack`; whoever reads a number
+/// waits.
 void results_to_device(
     const OperatorSignature& signature,
     AliasMap& aliases,

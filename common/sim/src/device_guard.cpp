@@ -4,6 +4,8 @@
 
 #include <tandem/core/errors.h>
 
+#include "allocators.h"
+#include "runtime.h"
 #include "thread_devices.h"
 #include "traffic.h"
 
@@ -11,9 +13,18 @@ namespace tandem::sim {
 
 namespace {
 
+// As on CUDA, a pool's streams come again after so many.
+constexpr c10::StreamId kNumPooledStreams = 32;
+
 struct Event {
   std::atomic<Clock::time_point> recorded;
+  /// In hazard mode; `Hazards` guards it.
+  VectorClock clock;
 };
+
+Event& event_at(void* event) {
+  return *static_cast<Event*>(event);
+}
 
 Clock::time_point time_of(void* event) {
   if (event == nullptr) {
@@ -21,13 +32,13 @@ Clock::time_point time_of(void* event) {
         "event: expected a recorded one, got one never recorded. Record it "
         "before asking for its time");
   }
-  return static_cast<Event*>(event)->recorded.load();
+  return event_at(event).recorded.load();
 }
 
 } // namespace
 
 DeviceGuard::DeviceGuard(c10::DeviceIndex num_devices)
-    : num_devices_(num_devices) {}
+    : num_devices_(num_devices), next_stream_(1 + kNumPooledStreams) {}
 
 c10::DeviceType DeviceGuard::type() const {
   return c10::kPrivateUse1;
@@ -72,12 +83,16 @@ c10::DeviceIndex DeviceGuard::deviceCount() const noexcept {
   return num_devices_;
 }
 
-void DeviceGuard::synchronizeDevice(c10::DeviceIndex /*index*/) const {}
+void DeviceGuard::synchronizeDevice(c10::DeviceIndex index) const {
+  if (auto* const hazards = active_hazards()) {
+    hazards->host_wait_for_device(index);
+  }
+}
 
 c10::Stream DeviceGuard::getStream(c10::Device device) const {
   const auto own = with_index(device);
   check(own);
-  return c10::Stream(c10::Stream::UNSAFE, own, current_stream(own.index()));
+  return current_stream_of(own.index());
 }
 
 c10::Stream DeviceGuard::getDefaultStream(c10::Device device) const {
@@ -92,7 +107,10 @@ c10::Stream DeviceGuard::getNewStream(c10::Device device, int /*priority*/)
 c10::Stream DeviceGuard::getStreamFromGlobalPool(
     c10::Device device,
     bool /*high_priority*/) const {
-  return getNewStream(device, 0);
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      with_index(device),
+      1 + next_pooled_++ % kNumPooledStreams);
 }
 
 c10::Stream DeviceGuard::exchangeStream(c10::Stream stream) const {
@@ -101,34 +119,56 @@ c10::Stream DeviceGuard::exchangeStream(c10::Stream stream) const {
   return previous;
 }
 
-bool DeviceGuard::queryStream(const c10::Stream& /*stream*/) const {
+bool DeviceGuard::queryStream(const c10::Stream& stream) const {
+  synchronizeStream(stream);
   return true;
 }
 
-void DeviceGuard::synchronizeStream(const c10::Stream& /*stream*/) const {}
+void DeviceGuard::synchronizeStream(const c10::Stream& stream) const {
+  if (auto* const hazards = active_hazards()) {
+    hazards->host_wait_for(stream);
+  }
+}
 
 void DeviceGuard::recordDataPtrOnStream(
-    const c10::DataPtr& /*pointer*/,
-    const c10::Stream& /*stream*/) const {}
+    const c10::DataPtr& pointer,
+    const c10::Stream& stream) const {
+  device_allocator().recordStream(pointer, stream);
+}
 
 void DeviceGuard::record(
     void** event,
-    const c10::Stream& /*stream*/,
+    const c10::Stream& stream,
     c10::DeviceIndex /*index*/,
     c10::EventFlag /*flag*/) const {
   if (*event == nullptr) {
     *event = new Event;
   }
-  static_cast<Event*>(*event)->recorded = Clock::now();
+  auto& recorded = event_at(*event);
+  recorded.recorded = Clock::now();
+  if (auto* const hazards = active_hazards()) {
+    hazards->record(stream, recorded.clock);
+  }
 }
 
-void DeviceGuard::block(void* /*event*/, const c10::Stream& /*stream*/) const {}
+void DeviceGuard::block(void* event, const c10::Stream& stream) const {
+  auto* const hazards = active_hazards();
+  if (hazards != nullptr && event != nullptr) {
+    hazards->wait(stream, event_at(event).clock);
+  }
+}
 
-bool DeviceGuard::queryEvent(void* /*event*/) const {
+bool DeviceGuard::queryEvent(void* event) const {
+  synchronizeEvent(event);
   return true;
 }
 
-void DeviceGuard::synchronizeEvent(void* /*event*/) const {}
+void DeviceGuard::synchronizeEvent(void* event) const {
+  auto* const hazards = active_hazards();
+  if (hazards != nullptr && event != nullptr) {
+    hazards->host_wait(event_at(event).clock);
+  }
+}
 
 void DeviceGuard::destroyEvent(void* event, c10::DeviceIndex /*index*/)
     const noexcept {

@@ -6,8 +6,9 @@
 
 namespace tandem::sim {
 
-/// Current device, streams and events. Streams are numbers and events points in
-/// time, since work is done when a call returns.
+/// Current device, streams and events. Work is done when a call returns, so
+/// that streams are numbers and events points in time; in hazard mode they keep
+/// the order that works on them would have (Note [Hazards]).
 class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   explicit DeviceGuard(c10::DeviceIndex num_devices);
@@ -57,7 +58,8 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 
   const c10::DeviceIndex num_devices_;
   mutable std::atomic<bool> was_counted_{false};
-  mutable std::atomic<c10::StreamId> next_stream_{1};
+  mutable std::atomic<c10::StreamId> next_stream_;
+  mutable std::atomic<c10::StreamId> next_pooled_{0};
 };
 
 } // namespace tandem::sim

@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kDevicesVariable = "TANDEM_SIM_DEVICES";
 constexpr const char* kCapacityVariable = "TANDEM_SIM_CAPACITY_BYTES";
+constexpr const char* kHazardsVariable = "TANDEM_SIM_HAZARD_CHECKS";
 
 } // namespace
 
@@ -33,6 +34,11 @@ Options options_from_environment(Options defaults) {
         0,
         std::numeric_limits<int64_t>::max(),
         "the bytes of each simulated device, decimal digits from 0 (no limit)");
+  }
+  if (reader.has(kHazardsVariable)) {
+    defaults.hazard_checks =
+        reader.number(kHazardsVariable, 0, 1, "0 or 1 (check for hazards)") ==
+        1;
   }
   return defaults;
 }

@@ -15,6 +15,18 @@ namespace tandem::sim {
 
 namespace {
 
+/// For hazard mode: the old bytes are read and the new ones written.
+void note_resize(const c10::Storage& storage, UseKind kind) {
+  if (auto* const hazards = active_hazards()) {
+    BlockUses uses;
+    append_use(uses, storage, kind);
+    hazards->add_work(
+        current_stream_of(storage.device().index()),
+        "aten::resize_",
+        uses);
+  }
+}
+
 class Hooks final : public at::PrivateUse1HooksInterface {
  public:
   bool isBuilt() const override {
@@ -69,6 +81,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     const auto device = storage.device();
     auto& memory = Runtime::get().device(device.index()).memory;
     auto block = allocate_block(&memory, num_bytes, device);
+    note_resize(storage, UseKind::kRead);
     const auto kept = std::min(num_bytes, storage.nbytes());
     if (kept > 0) {
       std::memcpy(block.get(), storage.data(), kept);
@@ -76,6 +89,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     auto* const impl = storage.unsafeGetStorageImpl();
     impl->set_data_ptr_noswap(std::move(block));
     impl->set_nbytes(num_bytes);
+    note_resize(storage, UseKind::kWrite);
   }
 
  private:

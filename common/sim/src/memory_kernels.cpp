@@ -75,11 +75,39 @@ std::chrono::nanoseconds link_time(const Options& options, int64_t num_bytes) {
   return time;
 }
 
+/// A copy between devices runs on the source's current stream, and both
+/// devices' current streams wait for each other, as on CUDA.
+void add_copy(
+    Hazards& hazards,
+    const at::Tensor& source,
+    const at::Tensor& destination,
+    bool non_blocking) {
+  BlockUses uses;
+  append_use(uses, source, UseKind::kRead);
+  append_use(uses, destination, UseKind::kWrite);
+  const auto& runs_on = source.is_cpu() ? destination : source;
+  const auto stream = current_stream_of(runs_on.device().index());
+  if (source.is_cpu() || destination.is_cpu()) {
+    hazards.add_work(stream, "aten::copy_", uses);
+    if (!non_blocking) {
+      hazards.host_wait_for(stream);
+    }
+    return;
+  }
+  const auto other = current_stream_of(destination.device().index());
+  hazards.wait_for(stream, other);
+  hazards.add_work(stream, "aten::copy_", uses);
+  hazards.wait_for(other, stream);
+}
+
 at::Tensor copy_from(
     const at::Tensor& source,
     const at::Tensor& destination,
     bool non_blocking) {
   auto& runtime = Runtime::get();
+  if (auto* const hazards = runtime.hazards()) {
+    add_copy(*hazards, source, destination, non_blocking);
+  }
   const auto start = Clock::now();
   const auto from = place_of(source);
   const auto to = place_of(destination);
@@ -149,8 +177,11 @@ at::Tensor& set_nothing(at::Tensor& self) {
   return at::native::set_storage_cpu_(self, nothing, 0, {0}, {});
 }
 
-// Work is done when a call returns, so memory is never in use afterwards.
-void record_stream(at::Tensor& /*self*/, at::Stream /*stream*/) {}
+void record_stream(at::Tensor& self, at::Stream stream) {
+  device_allocator().recordStream(
+      self.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks(),
+      stream);
+}
 
 } // namespace
 

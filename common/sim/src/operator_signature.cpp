@@ -78,19 +78,67 @@ std::optional<size_t> dropout_of(const c10::FunctionSchema& schema) {
   return probability ? probability : argument_named(schema, "dropout_p");
 }
 
+/// Absent where an operator always works as in training.
+std::optional<size_t> train_of(const c10::FunctionSchema& schema) {
+  const auto train = argument_named(schema, "train");
+  return train ? train : argument_named(schema, "training");
+}
+
+Access access_of(const c10::Argument& argument) {
+  const auto* const alias = argument.alias_info();
+  if (alias == nullptr) {
+    return Access::kRead;
+  }
+  return alias->isWrite() ? Access::kWrite : Access::kNone;
+}
+
+// Written in training, though not every schema says so.
+bool is_running_statistic(
+    const c10::FunctionSchema& schema,
+    const c10::Argument& argument) {
+  return (argument.name() == "running_mean" ||
+          argument.name() == "running_var") &&
+      schema.name().find("backward") == std::string::npos;
+}
+
+bool returns_a_number(const c10::FunctionSchema& schema) {
+  return std::any_of(
+      schema.returns().begin(),
+      schema.returns().end(),
+      [](const c10::Argument& result) {
+        const auto kind = result.type()->kind();
+        return kind == c10::TypeKind::NumberType ||
+            kind == c10::TypeKind::BoolType;
+      });
+}
+
 } // namespace
 
 OperatorSignature::OperatorSignature(const c10::FunctionSchema& schema)
     : name(schema.name()),
       num_results(schema.returns().size()),
+      returns_number(returns_a_number(schema)),
       takes_cpu_tensors(contains(kTakesCpuTensors, schema.name())),
       dropout_argument(dropout_of(schema)),
-      train_argument(argument_named(schema, "train")) {
+      train_argument(train_of(schema)) {
   for (const auto& argument : schema.arguments()) {
-    const auto* alias = argument.alias_info();
     arguments.push_back(
-        {kind_of(argument), alias != nullptr && alias->isWrite()});
+        {kind_of(argument),
+         access_of(argument),
+         is_running_statistic(schema, argument)});
   }
+}
+
+bool OperatorSignature::trains(const c10::IValue* values) const {
+  return !train_argument || values[*train_argument].isNone() ||
+      values[*train_argument].toBool();
+}
+
+Access OperatorSignature::access(size_t argument, const c10::IValue* values)
+    const {
+  const auto& known = arguments[argument];
+  return known.is_running_statistic && trains(values) ? Access::kWrite
+                                                      : known.access;
 }
 
 bool OperatorSignature::draws_unasked(const torch::jit::Stack& stack) const {
@@ -98,9 +146,7 @@ bool OperatorSignature::draws_unasked(const torch::jit::Stack& stack) const {
     return false;
   }
   const auto* const values = stack.data() + (stack.size() - arguments.size());
-  const bool trains = !train_argument || values[*train_argument].isNone() ||
-      values[*train_argument].toBool();
-  return trains && values[*dropout_argument].toDouble() > 0;
+  return trains(values) && values[*dropout_argument].toDouble() > 0;
 }
 
 } // namespace tandem::sim

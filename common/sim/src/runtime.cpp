@@ -33,7 +33,9 @@ DeviceState::DeviceState(int64_t index, const Options& options)
       generator(make_generator(static_cast<int8_t>(index))) {}
 
 Runtime::Runtime(const Options& options)
-    : options_(options), copies_(options.devices) {
+    : options_(options),
+      copies_(options.devices),
+      hazards_(options.hazard_checks ? std::make_unique<Hazards>() : nullptr) {
   for (int64_t index = 0; index < options.devices; ++index) {
     devices_.push_back(std::make_unique<DeviceState>(index, options));
   }
@@ -73,6 +75,11 @@ void Runtime::reset_counters() {
   for (auto& device : devices_) {
     device->counter.reset();
   }
+}
+
+Hazards* active_hazards() noexcept {
+  auto* const runtime = Runtime::find();
+  return runtime == nullptr ? nullptr : runtime->hazards();
 }
 
 bool is_initialized() {

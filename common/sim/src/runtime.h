@@ -8,6 +8,7 @@
 #include <tandem/sim/sim.h>
 
 #include "device_memory.h"
+#include "hazards.h"
 #include "traffic.h"
 
 namespace tandem::sim {
@@ -45,12 +46,20 @@ class Runtime {
   CopyMatrix& copies() {
     return copies_;
   }
+  /// Null outside hazard mode.
+  Hazards* hazards() {
+    return hazards_.get();
+  }
   void reset_counters();
 
  private:
   Options options_;
   std::vector<std::unique_ptr<DeviceState>> devices_;
   CopyMatrix copies_;
+  std::unique_ptr<Hazards> hazards_;
 };
+
+/// Null before `init` and outside hazard mode.
+Hazards* active_hazards() noexcept;
 
 } // namespace tandem::sim

@@ -1,9 +1,16 @@
 #include "sim_backend.h"
 
+#include <map>
+#include <mutex>
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "runtime.h"
 #include "tensor_parts.h"
+#include "thread_devices.h"
 
 namespace tandem::sim {
 
@@ -11,6 +18,7 @@ namespace {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+using EventPtr = std::shared_ptr<c10::Event>;
 
 constexpr const char* kBackendName = "sim";
 
@@ -24,14 +32,38 @@ std::vector<at::Tensor> lasting_cpu_views_of(
   return views;
 }
 
-/// The CPU's collective, whose results are the device's tensors.
+/// The tensors are held until the collective has ended, so that they need no
+/// wait before they go.
+void add_collective(
+    Hazards& hazards,
+    const c10::Stream& stream,
+    const std::string& name,
+    const std::vector<at::Tensor>& read,
+    const std::vector<at::Tensor>& written) {
+  BlockUses uses;
+  for (const auto& tensor : read) {
+    append_use(uses, tensor, UseKind::kRead);
+  }
+  for (const auto& tensor : written) {
+    append_use(uses, tensor, UseKind::kWrite);
+  }
+  hazards.add_work(stream, name, uses);
+  for (const auto& use : uses) {
+    hazards.record_stream(*use.log, stream);
+  }
+}
+
+/// The CPU's collective, whose results are the device's tensors. As with NCCL,
+/// it runs on a stream of its own, for which `wait` lets the current one wait.
 class SimWork final : public c10d::Work {
  public:
-  SimWork(WorkPtr cpu, std::vector<at::Tensor> tensors)
-      : cpu_(std::move(cpu)), tensors_(std::move(tensors)) {}
+  SimWork(WorkPtr cpu, std::vector<at::Tensor> tensors, EventPtr end)
+      : cpu_(std::move(cpu)),
+        tensors_(std::move(tensors)),
+        end_(std::move(end)) {}
 
   bool isCompleted() override {
-    return cpu_->isCompleted();
+    return cpu_->isCompleted() && end_->query();
   }
   bool isSuccess() const override {
     return cpu_->isSuccess();
@@ -40,10 +72,13 @@ class SimWork final : public c10d::Work {
     return cpu_->exception();
   }
   bool wait(std::chrono::milliseconds timeout) override {
-    return cpu_->wait(timeout);
+    const bool done = cpu_->wait(timeout);
+    block_current_stream();
+    return done;
   }
   void synchronize() override {
     cpu_->synchronize();
+    block_current_stream();
   }
   void abort() override {
     cpu_->abort();
@@ -53,16 +88,22 @@ class SimWork final : public c10d::Work {
   }
   FuturePtr getFuture() override {
     return cpu_->getFuture()->then(
-        [tensors = tensors_](c10::ivalue::Future& done) {
+        [tensors = tensors_, end = end_](c10::ivalue::Future& done) {
           done.value(); // throws if the collective failed
+          end->synchronize();
           return c10::IValue(tensors);
         },
         c10::ListType::ofTensors());
   }
 
  private:
+  void block_current_stream() {
+    end_->block(current_stream_of(end_->device_index()));
+  }
+
   WorkPtr cpu_;
   std::vector<at::Tensor> tensors_;
+  EventPtr end_;
 };
 
 /// Overrides what `comm::ProcessGroup` and `c10d::Reducer` call; the rest of
@@ -79,19 +120,23 @@ class SimBackend final : public c10d::Backend {
   WorkPtr allreduce(
       std::vector<at::Tensor>& tensors,
       const c10d::AllreduceOptions& options) override {
+    auto end = run_on_own_stream("c10d::allreduce_", {}, tensors);
     auto views = lasting_cpu_views_of(tensors);
     return c10::make_intrusive<SimWork>(
         cpu_->allreduce(views, options),
-        tensors);
+        tensors,
+        std::move(end));
   }
 
   WorkPtr broadcast(
       std::vector<at::Tensor>& tensors,
       const c10d::BroadcastOptions& options) override {
+    auto end = run_on_own_stream("c10d::broadcast_", {}, tensors);
     auto views = lasting_cpu_views_of(tensors);
     return c10::make_intrusive<SimWork>(
         cpu_->broadcast(views, options),
-        tensors);
+        tensors,
+        std::move(end));
   }
 
   WorkPtr allgather(
@@ -104,10 +149,12 @@ class SimBackend final : public c10d::Backend {
       output_views.push_back(lasting_cpu_views_of(list));
       results.insert(results.end(), list.begin(), list.end());
     }
+    auto end = run_on_own_stream("c10d::allgather_", inputs, results);
     auto input_views = lasting_cpu_views_of(inputs);
     return c10::make_intrusive<SimWork>(
         cpu_->allgather(output_views, input_views, options),
-        std::move(results));
+        std::move(results),
+        std::move(end));
   }
 
   WorkPtr barrier(const c10d::BarrierOptions& options) override {
@@ -123,7 +170,39 @@ class SimBackend final : public c10d::Backend {
   }
 
  private:
+  /// Lets this backend's stream on the tensors' device do a collective after
+  /// the work on the current one. Returns its end.
+  EventPtr run_on_own_stream(
+      const std::string& name,
+      const std::vector<at::Tensor>& read,
+      const std::vector<at::Tensor>& written) {
+    const auto device = written.at(0).device();
+    const auto own = stream_on(device);
+    c10::Event begin(at::kPrivateUse1);
+    begin.record(current_stream_of(device.index()));
+    begin.block(own);
+    if (auto* const hazards = active_hazards()) {
+      add_collective(*hazards, own, name, read, written);
+    }
+    auto end = std::make_shared<c10::Event>(at::kPrivateUse1);
+    end->record(own);
+    return end;
+  }
+
+  c10::Stream stream_on(at::Device device) {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    const auto known = streams_.find(device.index());
+    if (known != streams_.end()) {
+      return known->second;
+    }
+    const c10::impl::VirtualGuardImpl guard(at::kPrivateUse1);
+    return streams_.emplace(device.index(), guard.getNewStream(device))
+        .first->second;
+  }
+
   c10::intrusive_ptr<c10d::Backend> cpu_;
+  std::mutex streams_mutex_;
+  std::map<at::DeviceIndex, c10::Stream> streams_;
 };
 
 } // namespace

@@ -33,6 +33,13 @@ c10::StreamId current_stream(int8_t device_index) {
   return this_thread().streams.at(static_cast<size_t>(device_index));
 }
 
+c10::Stream current_stream_of(int8_t device_index) {
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      c10::Device(c10::kPrivateUse1, device_index),
+      current_stream(device_index));
+}
+
 void set_current_stream(int8_t device_index, c10::StreamId stream) {
   this_thread().streams.at(static_cast<size_t>(device_index)) = stream;
 }

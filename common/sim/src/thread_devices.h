@@ -12,6 +12,8 @@ class DeviceMemory;
 int8_t current_device();
 void set_current_device(int8_t index) noexcept;
 c10::StreamId current_stream(int8_t device_index);
+/// The same with its device.
+c10::Stream current_stream_of(int8_t device_index);
 void set_current_stream(int8_t device_index, c10::StreamId stream);
 
 /// While it lives, what the CPU's allocator gives to this thread counts on

@@ -8,6 +8,7 @@ namespace tandem::sim {
 /// choose:
 /// - TANDEM_SIM_DEVICES: `Options::devices`, 1 to `kMaxDevices`
 /// - TANDEM_SIM_CAPACITY_BYTES: `Options::capacity_bytes`, 0 or more
+/// - TANDEM_SIM_HAZARD_CHECKS: `Options::hazard_checks`, 0 or 1
 ///
 /// Initialises nothing. **Throws** `ConfigError` naming the variable, its value
 /// and the rule.
