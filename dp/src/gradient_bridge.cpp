@@ -152,7 +152,9 @@ void GradientBridge::build_bucket(const std::vector<size_t>& bucket) {
         tensors.push_back(tensor);
       }
     }
-    const auto move = make_node<MoveNode>(sum_);
+    const auto move = make_node<MoveNode>(
+        sum_,
+        streams_.empty() ? std::nullopt : std::make_optional(streams_.front()));
     move->set_next_edges(std::move(to_sum));
     for (const auto& tensor : tensors) {
       const auto input = move->add_input_metadata(tensor);

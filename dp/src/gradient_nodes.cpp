@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 
+#include <c10/core/StreamGuard.h>
+
 namespace tandem::detail {
 
 namespace {
@@ -15,8 +17,10 @@ constexpr uint64_t kRunsAsSoonAsReady = std::numeric_limits<uint64_t>::max();
 
 using torch::autograd::variable_list;
 
-MoveNode::MoveNode(std::shared_ptr<const DeviceSum> sum)
-    : Node(kRunsAsSoonAsReady), sum_(std::move(sum)) {}
+MoveNode::MoveNode(
+    std::shared_ptr<const DeviceSum> sum,
+    std::optional<c10::Stream> arrival)
+    : Node(kRunsAsSoonAsReady), sum_(std::move(sum)), arrival_(arrival) {}
 
 variable_list MoveNode::apply(variable_list&& gradients) {
   std::vector<size_t> wanted;
@@ -28,6 +32,8 @@ variable_list MoveNode::apply(variable_list&& gradients) {
     }
   }
   variable_list outputs(gradients.size());
+  // The engine has set the stream of this node's device only.
+  const c10::OptionalStreamGuard on_arrival(arrival_);
   auto moved = sum_->bring(std::move(selected));
   for (size_t i = 0; i < wanted.size(); ++i) {
     outputs[wanted[i]] = std::move(moved[i]);

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <c10/core/Stream.h>
 #include <torch/csrc/autograd/function.h>
 
 #include "device_sum.h"
@@ -17,7 +19,11 @@ namespace tandem::detail {
 /// destroyed before backward, and holds no state, so it serves every graph.
 class MoveNode final : public torch::autograd::Node {
  public:
-  explicit MoveNode(std::shared_ptr<const DeviceSum> sum);
+  /// `arrival`: the Sum node's stream, which copies on the Sum node's device
+  /// must come before; none on the CPU.
+  MoveNode(
+      std::shared_ptr<const DeviceSum> sum,
+      std::optional<c10::Stream> arrival);
 
   std::string name() const override {
     return "DataParallelMove";
@@ -27,6 +33,7 @@ class MoveNode final : public torch::autograd::Node {
 
  private:
   std::shared_ptr<const DeviceSum> sum_;
+  std::optional<c10::Stream> arrival_;
 };
 
 /// Adds the gradients that the replicas' Move nodes bring, for the parameters

@@ -17,9 +17,6 @@ std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping) {
   return stream << wrapping.name;
 }
 
-namespace {
-
-/// The worker of one rank; several ranks on an accelerator have a device each.
 Worker rank_worker(const Wrapping& wrapping, int64_t rank) {
   Worker worker{
       rank,
@@ -34,8 +31,6 @@ Worker rank_worker(const Wrapping& wrapping, int64_t rank) {
   }
   return worker;
 }
-
-} // namespace
 
 std::vector<std::vector<at::Tensor>> run(
     const Wrapping& wrapping,

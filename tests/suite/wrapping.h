@@ -71,6 +71,9 @@ struct Wrapping {
 
 std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping);
 
+/// The worker of one rank; several ranks on an accelerator have a device each.
+Worker rank_worker(const Wrapping& wrapping, int64_t rank);
+
 /// The wrappings on this process's kind of devices.
 std::vector<Wrapping> wrappings();
 
