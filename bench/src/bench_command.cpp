@@ -1,21 +1,20 @@
 #include "commands.h"
 
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <tandem/core/errors.h>
 #include <tandem/train/results.h>
 
 #include "bench_options.h"
+#include "bench_plan.h"
 #include "harness/bench_run.h"
 #include "harness/bench_worker.h"
 #include "operators/operator_costs.h"
-#include "placement/refresh_policy_names.h"
+#include "processes/child_program.h"
 #include "program_environment.h"
 #include "report/bench_table.h"
 #include "report/figures.h"
@@ -27,86 +26,6 @@ namespace tandem::bench {
 namespace {
 
 constexpr const char* kOperators = "operators";
-
-BenchRecipe recipe_of(const BenchOptions& options) {
-  BenchRecipe recipe;
-  recipe.workload = architecture_from_name(options.workload);
-  recipe.batch = options.batch;
-  recipe.seed = options.seed;
-  if (!options.refresh_policy.empty()) {
-    recipe.refresh_policy = refresh_policy_from_name(options.refresh_policy);
-  }
-  if (options.bucket_cap_mib) {
-    recipe.bucket_cap_bytes =
-        static_cast<int64_t>(*options.bucket_cap_mib * (1 << 20));
-  }
-  return recipe;
-}
-
-PlacementRequest placement_request(const BenchOptions& options) {
-  auto request = options.placement;
-  request.sim.link_latency = std::chrono::nanoseconds(
-      static_cast<int64_t>(options.link_latency_us * 1e3));
-  request.sim.link_bytes_per_s = options.link_gb_per_s * 1e9;
-  return request;
-}
-
-std::vector<Activity> activities_of(const BenchOptions& options) {
-  auto names = options.activities;
-  if (names.empty()) {
-    names = {"train"};
-    if (options.workload == "many-small-tensors") {
-      names.insert(names.end(), {"evaluate", "refresh", "copy-each"});
-    }
-  }
-  std::vector<Activity> activities;
-  for (const auto& name : names) {
-    activities.push_back(activity_from_name(name));
-  }
-  return activities;
-}
-
-/// Workers of the modes that have several.
-int64_t resolve_workers(const BenchOptions& options) {
-  auto request = options.placement;
-  request.strategy = Strategy::kDP;
-  const int64_t workers = resolve_placement(request).workers.value();
-  if (options.batch % workers != 0) {
-    throw ConfigError(fmt::format(
-        "--batch: expected a multiple of the {} workers, got {}",
-        workers,
-        options.batch));
-  }
-  return workers;
-}
-
-BenchPlan plan_of(const BenchOptions& options) {
-  std::vector<TimedStrategy> strategies;
-  for (const auto& name : options.strategies) {
-    strategies.push_back(timed_strategy_from_name(name));
-  }
-  const int64_t workers = resolve_workers(options);
-  BenchPlan plan;
-  plan.modes = plan_modes(
-      strategies,
-      activities_of(options),
-      workers,
-      options.placement.threads,
-      options.placement.device != "cuda");
-  if (plan.modes.empty()) {
-    throw ConfigError(fmt::format(
-        "--strategy, --activity: expected something to time, got {} with {}",
-        fmt::join(options.strategies, ","),
-        fmt::join(options.activities, ",")));
-  }
-  plan.recipe = recipe_of(options);
-  plan.turns = options.turns;
-  plan.worker_arguments =
-      [options](const Mode& mode, int64_t index, int64_t port) {
-        return worker_words(options, mode, index, port);
-      };
-  return plan;
-}
 
 std::string bench_header(
     const BenchOptions& options,
@@ -161,6 +80,7 @@ int report(
 }
 
 int run_as_worker(const BenchOptions& options, const CommandLine& line) {
+  end_with_parent();
   const Mode mode{
       timed_strategy_from_name(options.strategies.at(0)),
       activity_from_name(options.activities.at(0)),

@@ -15,6 +15,7 @@
 #include "placement/placement_options.h"
 #include "processes/rerun.h"
 #include "program_environment.h"
+#include "report/row_lookup.h"
 
 namespace tandem::bench {
 
@@ -104,8 +105,7 @@ std::string demo_header(
       options.data,
       options.batch);
   for (const auto& row : rows) {
-    if (row.device == "cpu" &&
-        row.workers * row.threads_per_worker > environment.cores) {
+    if (!has_cores(row, environment.cores)) {
       header += fmt::format(
           "# {}: more threads than cores, so its speed says nothing\n",
           row.name());

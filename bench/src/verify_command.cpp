@@ -13,6 +13,7 @@
 #include <tandem/train/results.h>
 
 #include "placement/placement_options.h"
+#include "placement/refresh_policy_names.h"
 #include "processes/rerun.h"
 #include "program_environment.h"
 #include "verify/verify_run.h"
@@ -24,7 +25,8 @@ namespace {
 struct VerifyCommandOptions {
   std::string model = "cnn";
   std::vector<std::string> strategies{"dp", "ddp"};
-  std::string refresh = "always";
+  /// Empty: dp's default.
+  std::string refresh;
   bool keep_buffers_local = false;
   std::string json;
 };
@@ -99,8 +101,9 @@ int verify_as_worker(
     const CommandLine& line) {
   const WorkerScope worker(placement);
   VerifyRecipe recipe;
-  recipe.refresh_policy = options.refresh == "always" ? RefreshPolicy::kAlways
-                                                      : RefreshPolicy::kManual;
+  if (!options.refresh.empty()) {
+    recipe.refresh_policy = refresh_policy_from_name(options.refresh);
+  }
   recipe.broadcast_buffers = !options.keep_buffers_local;
   std::vector<train::ResultRow> rows;
   bool all_equal = true;
@@ -132,7 +135,9 @@ int verify_each(
         options.model,
         "--strategy",
         strategy};
-    words.insert(words.end(), {"--refresh-policy", options.refresh});
+    if (!options.refresh.empty()) {
+      words.insert(words.end(), {"--refresh-policy", options.refresh});
+    }
     if (options.keep_buffers_local) {
       words.push_back("--no-broadcast-buffers");
     }
@@ -179,9 +184,9 @@ std::function<int()> declare_verify(CLI::App& app, const CommandLine& line) {
   app.add_option(
          "--refresh-policy",
          options->refresh,
-         "manual: dp's replicas keep their parameters, which verify must find")
-      ->check(CLI::IsMember({"always", "manual"}))
-      ->capture_default_str();
+         "When dp's replicas get parameters; with manual they keep theirs, "
+         "which verify must find. Default: dp's")
+      ->check(CLI::IsMember(refresh_policy_names()));
   app.add_flag(
       "--no-broadcast-buffers",
       options->keep_buffers_local,

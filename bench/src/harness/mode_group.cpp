@@ -16,7 +16,7 @@ namespace tandem::bench {
 namespace {
 
 /// Between two looks at the store: seldom enough not to disturb what is timed.
-constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::milliseconds kPause{50};
 
 } // namespace
 

@@ -74,7 +74,9 @@ void add_turn(const std::vector<TurnReport>& reports, train::ResultRow& row) {
     row.bytes_from_first_device = first.bytes_from_first_device;
   }
   row.steps_run = first.steps_run;
-  row.counters = first.counters;
+  if (row.strategy != timed_strategy_name(TimedStrategy::kBare)) {
+    row.counters = first.counters;
+  }
 }
 
 void set_samples_per_s(train::ResultRow& row) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <torch/data/example.h>
+
 #include <tandem/core/counters.h>
 #include <tandem/core/named_tensors.h>
 

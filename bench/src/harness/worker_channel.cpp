@@ -1,5 +1,7 @@
 #include "harness/worker_channel.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -14,22 +13,19 @@ class Store;
 
 namespace tandem::bench {
 
-/// How a coordinator and the workers of its modes talk: texts in a store that
-/// the coordinator serves on the loopback interface. A worker that waits sleeps
-/// in a read.
-
-/// Serves the store on a port that the kernel chooses.
+/// Serves the store through which a coordinator and the workers of its modes
+/// talk, on the loopback interface and a port that the kernel chooses.
 /// **Throws** `Error` if the system refuses.
 c10::intrusive_ptr<c10d::Store> serve_store();
 /// The port of such a store.
 int64_t port_of(const c10d::Store& store);
 
-/// Names of the texts of one mode.
+/// Where the texts of one mode are in the store.
 std::string ready_key(int64_t mode, int64_t rank);
 std::string order_key(int64_t mode, int64_t turn);
 std::string report_key(int64_t mode, int64_t turn, int64_t rank);
 
-/// A worker's end.
+/// A worker's end. While it waits for an order it sleeps in a read.
 class WorkerChannel {
  public:
   /// **Throws** `Error` if there is no coordinator at `port`.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,12 @@ void ChildProgram::reap(int wait_options) {
   if (reaped == pid_) {
     exit_code_ =
         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+}
+
+void end_with_parent() {
+  if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) {
+    throw_system_error("prctl PR_SET_PDEATHSIG", errno);
   }
 }
 

@@ -36,4 +36,8 @@ class ChildProgram {
   std::optional<int> exit_code_;
 };
 
+/// Has this process end by SIGTERM when the one that started it does, however
+/// that ends.
+void end_with_parent();
+
 } // namespace tandem::bench

@@ -16,7 +16,7 @@ inline constexpr double kVerifyTolerance = 1e-9;
 /// what verify finds.
 struct VerifyRecipe {
   Architecture model = Architecture::kCnn;
-  RefreshPolicy refresh_policy = RefreshPolicy::kAlways;
+  RefreshPolicy refresh_policy = DataParallelOptions().refresh_policy();
   bool broadcast_buffers = true;
 };
 
