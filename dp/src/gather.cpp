@@ -138,12 +138,12 @@ bool gather(
     int64_t dim,
     TransferCounts& counts) {
   std::vector<TensorCollector> outputs(num_chunks);
-  StructureReader first;
-  call.visit_chunk_output(0, first);
+  std::vector<StructureReader> structures(num_chunks);
+  const auto& first = structures.front();
   for (size_t chunk = 0; chunk < num_chunks; ++chunk) {
-    StructureReader structure;
-    call.visit_chunk_output(chunk, structure);
-    check_structure(first, structure, replica_tag(chunk, devices[chunk]));
+    call.visit_chunk_output(chunk, structures[chunk]);
+    check_structure(
+        first, structures[chunk], replica_tag(chunk, devices[chunk]));
     call.visit_chunk_output(chunk, outputs[chunk]);
   }
   const Gatherer gatherer(devices, output_device, dim, counts);
