@@ -1,6 +1,7 @@
 #include <tandem/dp/data_parallel.h>
 
 #include <atomic>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,7 @@
 #include "forward_memory.h"
 #include "gather.h"
 #include "gradient_bridge.h"
+#include "keep_gradients.h"
 #include "measure_memory.h"
 #include "parallel_apply.h"
 #include "replica_set.h"
@@ -61,6 +63,20 @@ const DataParallelOptions& checked(const DataParallelOptions& options) {
   return options;
 }
 
+const char* refresh_text(RefreshPolicy policy) {
+  switch (policy) {
+    case RefreshPolicy::kChecked:
+      return "whenever parameters may have changed, bytes compared";
+    case RefreshPolicy::kAlways:
+      return "at every forward";
+    case RefreshPolicy::kVersions:
+      return "after a backward or a change of version or address";
+    case RefreshPolicy::kManual:
+      return "by refresh() only";
+  }
+  return "";
+}
+
 std::string join_names(const std::vector<at::Device>& devices) {
   std::vector<std::string> names;
   names.reserve(devices.size());
@@ -78,11 +94,16 @@ struct DataParallelEngine::State {
       const DataParallelOptions& options)
       : dim(checked(options).dim()),
         bucket_cap_bytes(options.bucket_cap_bytes()),
-        refreshes_always(options.refresh_policy() == RefreshPolicy::kAlways),
+        refresh_policy(options.refresh_policy()),
         devices(resolve_devices(options)),
         output_device(resolve_output_device(options, devices.front())),
         counts(std::make_shared<TransferCounts>()),
-        replicas(module, devices, options.replica_factory(), counts),
+        replicas(
+            module,
+            devices,
+            options.replica_factory(),
+            refresh_policy,
+            counts),
         sync_layers(sync_batch_norm_names(replicas.modules())),
         bridge(
             replicas.tensors(),
@@ -104,11 +125,13 @@ struct DataParallelEngine::State {
   }
   void run_alone(ForwardCall& call);
   /// Returns the number of replicas that ran.
-  size_t run_replicas(ForwardCall& call);
+  size_t run_replicas(
+      ForwardCall& call,
+      std::optional<int64_t> no_sync_stretch);
 
   int64_t dim;
   int64_t bucket_cap_bytes;
-  bool refreshes_always;
+  RefreshPolicy refresh_policy;
   std::vector<at::Device> devices;
   at::Device output_device;
   std::shared_ptr<TransferCounts> counts;
@@ -130,11 +153,13 @@ void DataParallelEngine::State::run_alone(ForwardCall& call) {
   }
 }
 
-size_t DataParallelEngine::State::run_replicas(ForwardCall& call) {
+size_t DataParallelEngine::State::run_replicas(
+    ForwardCall& call,
+    std::optional<int64_t> no_sync_stretch) {
   const auto inputs = scatter(call, devices, dim, *counts);
   if (inputs.size() > 1) {
     memory.pause();
-    replicas.refresh(refreshes_always);
+    replicas.before_forward(no_sync_stretch);
     bridge.update();
     memory.resume();
   }
@@ -143,13 +168,20 @@ size_t DataParallelEngine::State::run_replicas(ForwardCall& call) {
     TensorReplacer replacer(inputs[chunk]);
     call.write_chunk_inputs(chunk, replacer);
   }
-  parallel_apply(
-      call,
-      inputs.size(),
-      replicas.modules(),
-      devices,
-      sync_layers,
-      workers);
+  const auto apply = [&] {
+    parallel_apply(
+        call,
+        inputs.size(),
+        replicas.modules(),
+        devices,
+        sync_layers,
+        workers);
+  };
+  if (inputs.size() > 1) {
+    keep_gradients(replicas.tensors().base, apply);
+  } else {
+    apply();
+  }
   const bool has_scalars =
       gather(call, inputs.size(), devices, output_device, dim, *counts);
   if (has_scalars && !has_warned_of_scalars) {
@@ -168,14 +200,17 @@ DataParallelEngine::DataParallelEngine(
 
 DataParallelEngine::~DataParallelEngine() = default;
 
-void DataParallelEngine::run(ForwardCall& call) {
+void DataParallelEngine::run(
+    ForwardCall& call,
+    std::optional<int64_t> no_sync_stretch) {
   const OneCallGuard guard(state_->is_running);
   state_->memory.begin();
   bool has_gathered = state_->output_device != devices().front();
   if (state_->has_one_device()) {
     state_->run_alone(call);
   } else {
-    has_gathered = state_->run_replicas(call) > 1 || has_gathered;
+    has_gathered =
+        state_->run_replicas(call, no_sync_stretch) > 1 || has_gathered;
   }
   call.release_chunks();
   state_->memory.end(call, has_gathered);
@@ -184,7 +219,7 @@ void DataParallelEngine::run(ForwardCall& call) {
 
 void DataParallelEngine::refresh() {
   const OneCallGuard guard(state_->is_running);
-  state_->replicas.refresh(/*with_parameters=*/true);
+  state_->replicas.refresh();
 }
 
 void DataParallelEngine::check_stays_on_device(at::Device device) const {
@@ -213,7 +248,7 @@ std::string DataParallelEngine::describe() const {
   return fmt::format(
       "DataParallel with {} replicas on {}, outputs on {}: {}. Gradients in {} "
       "bucket(s) of {} bytes or one parameter, summed on {} in replica order. "
-      "Replicas are refreshed {}.{}",
+      "Replicas are refreshed {} (buffers at every forward).{}",
       devices().size(),
       join_names(devices()),
       state_->output_device.str(),
@@ -221,8 +256,7 @@ std::string DataParallelEngine::describe() const {
       state_->bridge.num_buckets(),
       state_->bucket_cap_bytes,
       devices().front().str(),
-      state_->refreshes_always ? "at every forward"
-                               : "by refresh() only (buffers at every forward)",
+      refresh_text(state_->refresh_policy),
       devices().front().is_cpu()
           ? " CPU replicas run forward in parallel; the autograd engine runs "
             "their backward on one thread."

@@ -23,6 +23,7 @@ class OrderedDeviceSum final : public DeviceSum {
 
   std::vector<at::Tensor> bring(
       std::vector<at::Tensor> gradients) const override {
+    ++counts_->gradient_buckets;
     for (const auto& group : group_by_type(gradients)) {
       if (gradients[group.front()].device() != destination_) {
         move_group(gradients, group);

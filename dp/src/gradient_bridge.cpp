@@ -36,6 +36,16 @@ namespace tandem::detail {
 
 namespace impl = torch::autograd::impl;
 
+namespace {
+
+bool has_hooks(const at::Tensor& tensor, torch::autograd::Node& target) {
+  return !impl::hooks(tensor).empty() ||
+      impl::post_acc_grad_hooks(tensor) != nullptr ||
+      !target.post_hooks().empty();
+}
+
+} // namespace
+
 GradientBridge::GradientBridge(
     const TensorTable& table,
     std::vector<at::Device> devices,
@@ -77,10 +87,23 @@ GradientBridge::Target GradientBridge::target_of(const at::Tensor& tensor) {
   }
   Target target;
   target.edge = impl::gradient_edge(tensor);
-  target.has_hooks = !impl::hooks(tensor).empty() ||
-      impl::post_acc_grad_hooks(tensor) != nullptr ||
-      !target.edge.function->post_hooks().empty();
+  target.has_hooks = has_hooks(tensor, *target.edge.function);
   return target;
+}
+
+bool GradientBridge::is_target_of(
+    const Target& target,
+    const at::Tensor& tensor) {
+  if (!target.edge.is_valid() || !tensor.requires_grad()) {
+    return target.edge.is_valid() == tensor.requires_grad();
+  }
+  // Asking a leaf for its edge would lock it: too dear for every forward.
+  const bool is_leaf = impl::grad_fn_unsafe(tensor) == nullptr;
+  const bool leads_there = is_leaf
+      ? impl::try_get_grad_accumulator(tensor) == target.edge.function
+      : impl::gradient_edge(tensor) == target.edge;
+  return leads_there &&
+      has_hooks(tensor, *target.edge.function) == target.has_hooks;
 }
 
 bool GradientBridge::is_current(const std::vector<c10::Stream>& streams) const {
@@ -88,7 +111,7 @@ bool GradientBridge::is_current(const std::vector<c10::Stream>& streams) const {
     return false;
   }
   for (size_t index = 0; index < targets_.size(); ++index) {
-    if (!(targets_[index] == target_of(table_.base[index].tensor))) {
+    if (!is_target_of(targets_[index], table_.base[index].tensor)) {
       return false;
     }
   }

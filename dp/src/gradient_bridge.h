@@ -40,13 +40,10 @@ class GradientBridge {
     /// Where its gradient goes; invalid if it needs none.
     torch::autograd::Edge edge;
     bool has_hooks = false;
-
-    bool operator==(const Target& other) const {
-      return edge == other.edge && has_hooks == other.has_hooks;
-    }
   };
 
   static Target target_of(const at::Tensor& tensor);
+  static bool is_target_of(const Target& target, const at::Tensor& tensor);
   bool is_current(const std::vector<c10::Stream>& streams) const;
   std::vector<c10::Stream> current_streams() const;
   std::vector<std::vector<size_t>> plan() const;

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <tandem/core/errors.h>
-
 #include "base_checks.h"
 #include "make_replicas.h"
-#include "replica_tree_check.h"
 
 namespace tandem::detail {
 
@@ -14,7 +11,8 @@ ReplicaSet::ReplicaSet(
     const ModulePtr& base,
     std::vector<at::Device> devices,
     const ReplicaFactory& factory,
-    std::shared_ptr<TransferCounts> counts)
+    RefreshPolicy policy,
+    const std::shared_ptr<TransferCounts>& counts)
     : devices_(std::move(devices)) {
   tensors_.base = list_base_tensors(*base);
   check_base_tensors(tensors_.base, devices_.front());
@@ -29,44 +27,46 @@ ReplicaSet::ReplicaSet(
   if (modules_.size() > 1) {
     match_modules();
     copy_training_flags();
-    storage_.emplace(tensors_, devices_, std::move(counts));
+    upkeep_.emplace(Upkeep{
+        RegistrationCheck(base),
+        ReplicaStorage(tensors_, devices_, counts),
+        RefreshControl(policy, counts)});
   }
 }
 
-void ReplicaSet::refresh(bool with_parameters) {
-  if (storage_) {
-    check_base_tensors(tensors_.base, devices_.front());
-    check_same_children();
+void ReplicaSet::before_forward(std::optional<int64_t> no_sync_stretch) {
+  if (upkeep_) {
+    check_base();
     copy_training_flags();
-    storage_->refresh(with_parameters);
+    upkeep_->control.before_forward(upkeep_->storage, no_sync_stretch);
   }
+}
+
+void ReplicaSet::refresh() {
+  if (upkeep_) {
+    check_base();
+    copy_training_flags();
+    upkeep_->control.force(upkeep_->storage);
+  }
+}
+
+void ReplicaSet::check_base() const {
+  check_base_tensors(tensors_.base, devices_.front());
+  upkeep_->registrations.check();
 }
 
 void ReplicaSet::match_modules() {
   const auto& base = modules_.front();
-  counterparts_.push_back(
-      {"", base, base->children(), {modules_.begin() + 1, modules_.end()}});
-  for (const auto& item : base->named_modules("", /*include_self=*/false)) {
-    counterparts_.push_back(
-        {item.key(), item.value(), item.value()->children(), {}});
+  counterparts_.push_back({base, {modules_.begin() + 1, modules_.end()}});
+  const auto named_base = base->named_modules("", /*include_self=*/false);
+  for (const auto& item : named_base) {
+    counterparts_.push_back({item.value(), {}});
   }
   for (size_t index = 1; index < modules_.size(); ++index) {
     const auto named = modules_[index]->named_modules("", false);
-    for (auto entry = counterparts_.begin() + 1; entry != counterparts_.end();
-         ++entry) {
-      entry->replicas.push_back(named[entry->name]);
-    }
-  }
-}
-
-void ReplicaSet::check_same_children() const {
-  for (const auto& entry : counterparts_) {
-    if (entry.base->children() != entry.children) {
-      throw ConfigError(fmt::format(
-          "DataParallel: {}: expected the children it had when it was wrapped, "
-          "got others. Replicas do not follow such a change: wrap the module "
-          "again",
-          module_label(entry.name, *entry.base)));
+    auto entry = counterparts_.begin() + 1;
+    for (const auto& item : named_base) {
+      (entry++)->replicas.push_back(named[item.key()]);
     }
   }
 }

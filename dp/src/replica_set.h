@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -10,6 +10,8 @@
 
 #include <tandem/dp/data_parallel_options.h>
 
+#include "refresh_control.h"
+#include "registration_check.h"
 #include "replica_storage.h"
 #include "tensor_table.h"
 #include "transfer_counts.h"
@@ -25,15 +27,19 @@ class ReplicaSet {
       const std::shared_ptr<torch::nn::Module>& base,
       std::vector<at::Device> devices,
       const ReplicaFactory& factory,
-      std::shared_ptr<TransferCounts> counts);
+      RefreshPolicy policy,
+      const std::shared_ptr<TransferCounts>& counts);
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;
 
-  /// Brings buffers, parameters if asked to, and training flags of the replicas
-  /// to the base's.
+  /// Brings training flags, buffers, and parameters as the policy says, of the
+  /// replicas to the base's. `no_sync_stretch`: as
+  /// `ParallelModule::no_sync_stretch()`.
   /// **Throws** `ConfigError` if a base tensor has left the first device, or a
-  /// module of the base's tree was added, replaced or removed.
-  void refresh(bool with_parameters);
+  /// parameter, buffer or module was added, replaced or removed.
+  void before_forward(std::optional<int64_t> no_sync_stretch);
+  /// The same, with all values whatever the policy.
+  void refresh();
 
   const std::vector<std::shared_ptr<torch::nn::Module>>& modules() const {
     return modules_;
@@ -45,18 +51,22 @@ class ReplicaSet {
  private:
   using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
-  /// A module of the base's tree and those that stand for it.
+  /// A module of the base's tree and those that stand for it in replica 1, 2,
+  /// ...
   struct Counterparts {
-    std::string name;
     ModulePtr base;
-    /// The base's children when it was wrapped.
-    std::vector<ModulePtr> children;
-    /// In replica 1, 2, ...
     std::vector<ModulePtr> replicas;
   };
 
+  /// What exists where there are replicas to keep.
+  struct Upkeep {
+    RegistrationCheck registrations;
+    ReplicaStorage storage;
+    RefreshControl control;
+  };
+
   void match_modules();
-  void check_same_children() const;
+  void check_base() const;
   void copy_training_flags();
 
   std::vector<at::Device> devices_;
@@ -64,8 +74,7 @@ class ReplicaSet {
   /// Parents before children.
   std::vector<Counterparts> counterparts_;
   TensorTable tensors_;
-  /// None for a single device.
-  std::optional<ReplicaStorage> storage_;
+  std::optional<Upkeep> upkeep_;
 };
 
 } // namespace tandem::detail

@@ -2,48 +2,25 @@
 
 #include <utility>
 
-#include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/library.h>
 
 #include <tandem/core/flat_buffer.h>
 
 namespace tandem::detail {
 
-// Note [Refresh]
-// ~~~~~~~~~~~~~~
-// A refresh concatenates a group's base tensors once and copies the result into
-// the flat storage of each replica: two large operations instead of two small
-// ones per tensor. (On the base's own device it concatenates straight into the
-// storage.) Tensors lie in memory order, so a weight that is channels_last in
-// the base is so in the replica.
-//
+// Note [Versions of replicas]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // Writing to the flat storage leaves the version counters of the replicas'
 // tensors alone, since these are views that autograd does not know. Otherwise
 // two forwards before one backward would be an error though nothing changed.
 // What did change must be an error, as it is without the wrapper: so a
 // replica's version moves whenever the base's has moved. Some writes move no
 // version (those of torch::optim::SGD, for one), and are no error unwrapped
-// either; this is also why everything is copied instead of what has changed.
+// either.
 
 namespace {
-
-/// A vector instruction's and a cache line's worth for every dtype.
-constexpr int64_t kAlignElems = 64;
-
-/// The elements in the order in which they lie in the replicas.
-at::Tensor in_memory_order(const at::Tensor& tensor) {
-  if (tensor.is_non_overlapping_and_dense()) {
-    return tensor.as_strided({tensor.numel()}, {1});
-  }
-  return tensor.reshape({-1});
-}
-
-int64_t version_of(const at::Tensor& tensor) {
-  return tensor.is_inference() ? 0 : tensor._version();
-}
 
 std::vector<at::Tensor> tensors_of(const std::vector<BaseTensor>& base) {
   std::vector<at::Tensor> tensors;
@@ -62,79 +39,70 @@ ReplicaStorage::ReplicaStorage(
     std::shared_ptr<TransferCounts> counts)
     : table_(table), devices_(std::move(devices)), counts_(std::move(counts)) {
   build();
-  refresh(/*with_parameters=*/true);
+  refresh({});
 }
 
-void ReplicaStorage::refresh(bool with_parameters) {
+void ReplicaStorage::refresh(Transfers transfers) {
   const at::NoGradGuard no_grad;
-  const bool rebuild = !fits_base();
-  if (rebuild) {
+  if (!fits_base()) {
     build();
+    transfers = {};
   }
-  for (const auto& group : groups_) {
-    if (with_parameters || rebuild || group.are_buffers) {
-      copy_values(group);
-      mirror_versions(group);
+  if (transfers.parameters) {
+    copy(parameters_);
+  }
+  if (transfers.buffers) {
+    copy(buffers_);
+  }
+}
+
+void ReplicaStorage::copy(const std::vector<FlatGroup>& groups) {
+  for (const auto& group : groups) {
+    group.copy_values(*counts_);
+    mirror_versions(group);
+  }
+}
+
+bool ReplicaStorage::have_parameters_moved() const {
+  for (const auto& group : parameters_) {
+    for (const size_t index : group.tensors()) {
+      if (!marks_[index].fits(table_.base[index].tensor)) {
+        return true;
+      }
     }
   }
+  return false;
+}
+
+int64_t ReplicaStorage::fingerprint_parameters() const {
+  Fingerprint fingerprint;
+  for (const auto& group : parameters_) {
+    group.add_to(fingerprint);
+  }
+  return fingerprint.finish();
 }
 
 void ReplicaStorage::build() {
   // The storage outlives an inference mode that may be on now.
   const c10::InferenceMode normal_mode(false);
   const at::NoGradGuard no_grad;
-  groups_.clear();
-  versions_.assign(table_.base.size(), 0);
-  for (const auto& same_type : group_by_type(tensors_of(table_.base))) {
+  parameters_.clear();
+  buffers_.clear();
+  const auto base = tensors_of(table_.base);
+  marks_ = std::vector<TensorMark>(base.begin(), base.end());
+  for (const auto& same_type : group_by_type(base)) {
     std::vector<size_t> parameters;
     std::vector<size_t> buffers;
     for (const size_t index : same_type) {
-      const bool is_buffer = table_.base[index].is_buffer;
-      (is_buffer ? buffers : parameters).push_back(index);
-      versions_[index] = version_of(table_.base[index].tensor);
+      (table_.base[index].is_buffer ? buffers : parameters).push_back(index);
     }
-    for (auto* tensors : {&parameters, &buffers}) {
-      if (!tensors->empty()) {
-        groups_.push_back(build_group(std::move(*tensors)));
-      }
+    if (!parameters.empty()) {
+      parameters_.emplace_back(table_, devices_, std::move(parameters));
+    }
+    if (!buffers.empty()) {
+      buffers_.emplace_back(table_, devices_, std::move(buffers));
     }
   }
-}
-
-ReplicaStorage::Group ReplicaStorage::build_group(std::vector<size_t> tensors) {
-  std::vector<int64_t> numels;
-  numels.reserve(tensors.size());
-  for (const size_t index : tensors) {
-    numels.push_back(table_.base[index].tensor.numel());
-  }
-  const auto layout = make_flat_layout(numels, kAlignElems);
-  std::vector<int64_t> offset_of(table_.base.size(), -1);
-  Group group;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    offset_of[tensors[i]] = layout.offsets_elems[i];
-    const int64_t end = i + 1 < tensors.size() ? layout.offsets_elems[i + 1]
-                                               : layout.total_elems;
-    group.padding_elems.push_back(end - layout.offsets_elems[i] - numels[i]);
-  }
-  const auto& first = table_.base[tensors.front()];
-  for (size_t replica = 0; replica < table_.replicas.size(); ++replica) {
-    auto flat = at::zeros(
-        {layout.total_elems},
-        at::TensorOptions(devices_[replica + 1])
-            .dtype(first.tensor.scalar_type()));
-    for (const auto& entry : table_.replicas[replica]) {
-      if (offset_of[entry.base] >= 0) {
-        entry.tensor.set_data(view_into_flat(
-            flat,
-            offset_of[entry.base],
-            table_.base[entry.base].tensor));
-      }
-    }
-    group.flats.push_back(std::move(flat));
-  }
-  group.are_buffers = first.is_buffer;
-  group.tensors = std::move(tensors);
-  return group;
 }
 
 bool ReplicaStorage::fits_base() const {
@@ -150,40 +118,14 @@ bool ReplicaStorage::fits_base() const {
   return true;
 }
 
-void ReplicaStorage::copy_values(const Group& group) {
-  // Thousands of views that autograd need not know cost less.
-  const at::AutoDispatchBelowADInplaceOrView no_view_tracking;
-  const auto& base_options =
-      table_.base[group.tensors.front()].tensor.options();
-  const auto padding = at::zeros({kAlignElems}, base_options);
-  std::vector<at::Tensor> parts;
-  parts.reserve(2 * group.tensors.size());
-  for (size_t i = 0; i < group.tensors.size(); ++i) {
-    parts.push_back(in_memory_order(table_.base[group.tensors[i]].tensor));
-    if (group.padding_elems[i] > 0) {
-      parts.push_back(padding.narrow(0, 0, group.padding_elems[i]));
+void ReplicaStorage::mirror_versions(const FlatGroup& group) {
+  std::vector<char> has_moved(table_.base.size(), false);
+  for (const size_t index : group.tensors()) {
+    const auto& base = table_.base[index].tensor;
+    has_moved[index] = !marks_[index].has_version_of(base);
+    if (!marks_[index].fits(base)) {
+      marks_[index] = TensorMark(base);
     }
-  }
-  at::Tensor joined;
-  for (auto flat : group.flats) {
-    if (joined.defined()) {
-      flat.copy_(joined, /*non_blocking=*/true);
-    } else if (flat.device() == base_options.device()) {
-      joined = at::cat_out(flat, parts);
-    } else {
-      joined = at::cat(parts);
-      flat.copy_(joined, /*non_blocking=*/true);
-    }
-    counts_->add(flat);
-  }
-}
-
-void ReplicaStorage::mirror_versions(const Group& group) {
-  std::vector<bool> has_moved(table_.base.size(), false);
-  for (const size_t index : group.tensors) {
-    const int64_t version = version_of(table_.base[index].tensor);
-    has_moved[index] = version != versions_[index];
-    versions_[index] = version;
   }
   for (const auto& replica : table_.replicas) {
     for (const auto& entry : replica) {

@@ -1,20 +1,28 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "flat_group.h"
+#include "tensor_mark.h"
 #include "tensor_table.h"
 #include "transfer_counts.h"
 
 namespace tandem::detail {
 
+/// What the replicas are to receive.
+struct Transfers {
+  bool parameters = true;
+  bool buffers = true;
+};
+
 /// Keeps the tensors of each replica as views into one flat storage per dtype
-/// (buffers apart), and copies the base's values there. See Note [Refresh] in
-/// the .cpp.
+/// (buffers apart), and copies the base's values there. See Note [Versions of
+/// replicas] in the .cpp.
 class ReplicaStorage {
  public:
   /// Replaces the data of the replicas' tensors: device, dtype, strides and
@@ -25,33 +33,29 @@ class ReplicaStorage {
       std::vector<at::Device> devices,
       std::shared_ptr<TransferCounts> counts);
 
-  /// Copies buffers and, if asked to or if dtype or strides of a base tensor
-  /// changed, parameters.
-  void refresh(bool with_parameters);
+  /// Copies what is asked for; everything if dtype or strides of a base tensor
+  /// changed.
+  void refresh(Transfers transfers);
+
+  /// Whether a parameter of the base has another version, or lies elsewhere,
+  /// than when it was copied last.
+  bool have_parameters_moved() const;
+  /// Of the base's parameters as they are now.
+  int64_t fingerprint_parameters() const;
 
  private:
-  /// Tensors of one dtype, all parameters or all buffers.
-  struct Group {
-    std::vector<size_t> tensors;
-    bool are_buffers;
-    /// What follows each tensor to keep the next one aligned.
-    std::vector<int64_t> padding_elems;
-    /// 1-D, of replica 1, 2, ...
-    std::vector<at::Tensor> flats;
-  };
-
   void build();
-  Group build_group(std::vector<size_t> tensors);
   bool fits_base() const;
-  void copy_values(const Group& group);
-  void mirror_versions(const Group& group);
+  void copy(const std::vector<FlatGroup>& groups);
+  void mirror_versions(const FlatGroup& group);
 
   const TensorTable& table_;
   std::vector<at::Device> devices_;
   std::shared_ptr<TransferCounts> counts_;
-  std::vector<Group> groups_;
-  /// Of each base tensor, when its replicas were refreshed last.
-  std::vector<int64_t> versions_;
+  std::vector<FlatGroup> parameters_;
+  std::vector<FlatGroup> buffers_;
+  /// Of each base tensor, when it was copied last.
+  std::vector<TensorMark> marks_;
 };
 
 } // namespace tandem::detail

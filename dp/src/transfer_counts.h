@@ -7,11 +7,14 @@
 
 namespace tandem::detail {
 
-/// Copies to and from replicas 1, 2, ...; shared by the engine and the nodes of
-/// its graphs, which may outlive it. **Threads**: safe.
+/// What went to and came from replicas 1, 2, ...; shared by the engine and the
+/// nodes of its graphs, which may outlive it. **Threads**: safe.
 struct TransferCounts {
   std::atomic<int64_t> copies{0};
   std::atomic<int64_t> bytes{0};
+  /// Buckets of gradients that backward has brought: a backward has run if this
+  /// has grown.
+  std::atomic<int64_t> gradient_buckets{0};
 
   void add(const at::Tensor& copied) {
     ++copies;

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <future>
 #include <stdexcept>
 
 #include <tandem/core/errors.h>
@@ -84,10 +86,37 @@ TEST_CASE("all failed replicas are in one exception", "[dp][DP-31]") {
     REQUIRE(error.failures().size() == 2);
     CHECK(error.failures()[0].replica == 0);
     CHECK(error.failures()[1].replica == 2);
+    CHECK(error.failures()[0].device == devices(3)[0]);
+    CHECK(error.failures()[1].device == devices(3)[2]);
+    CHECK_THROWS_AS(
+        std::rethrow_exception(error.failures()[0].exception),
+        c10::IndexError);
+    CHECK_THROWS_AS(
+        std::rethrow_exception(error.failures()[1].exception),
+        std::out_of_range);
     CHECK(contains(error.what(), "no eights"));
     CHECK(contains(error.what(), "wonderful"));
     CHECK_THROWS_AS(std::rethrow_if_nested(error), c10::IndexError);
   }
+}
+
+TEST_CASE("an exception leaves no replica running", "[dp][DP-31]") {
+  std::promise<void> failed;
+  std::atomic<int> finished{0};
+  // Of 5 rows on 3 devices replica 2 has one, and fails while others wait.
+  const auto fails_last = [&, failure = failed.get_future().share()](
+                              const at::Tensor& input) -> at::Tensor {
+    if (input.size(0) == 1) {
+      failed.set_value();
+      throw std::runtime_error("the last one");
+    }
+    failure.wait();
+    ++finished;
+    return input;
+  };
+  auto model = wrap_function(fails_last, on_devices(3));
+  CHECK_THROWS_AS(model(torch::ones({5})), tandem::ReplicaError);
+  CHECK(finished == 2);
 }
 
 TEST_CASE("exceptions that are no std::exception arrive too", "[dp][DP-31]") {

@@ -32,7 +32,7 @@ struct ExpImpl : torch::nn::Cloneable<ExpImpl> {
 
 /// Bytes of this many doubles, padded as replicas pad them.
 int64_t padded_bytes(int64_t numel) {
-  return (numel + 63) / 64 * 64 * 8;
+  return (numel + 15) / 16 * 16 * 8;
 }
 
 } // namespace

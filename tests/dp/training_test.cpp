@@ -209,21 +209,3 @@ TEST_CASE("mean_loss along dim 1 is the mean of all rows", "[dp][DP-12]") {
   const auto loss = model->mean_loss(sum, torch::zeros_like(input), input);
   CHECK(is_close(loss, net->forward(input.to(device())).pow(2).sum() / 5));
 }
-
-TEST_CASE("a thousand iterations leave no tensor behind", "[dp][DP-52]") {
-  const auto net = make_base<ConvLinearImpl>(1);
-  const auto input = ConvLinearImpl::input(4, 2);
-  std::weak_ptr<ConvLinearImpl> replica;
-  std::weak_ptr<torch::nn::Module> base = net;
-  {
-    tandem::DataParallel model(net, on_devices(2));
-    replica = model->replica(1);
-    const auto holders = net->conv->weight.use_count();
-    for (int iteration = 0; iteration < 1000; ++iteration) {
-      model(input).sum().backward();
-    }
-    CHECK(net->conv->weight.use_count() == holders);
-  }
-  CHECK(replica.expired());
-  CHECK(base.use_count() == 1);
-}

@@ -49,30 +49,6 @@ TEST_CASE("several wrappers serve one loss", "[dp]") {
   CHECK(are_close(grads_of(*second), grads_of(*plain_second)));
 }
 
-TEST_CASE("child replaced after wrapping is refused by name", "[dp]") {
-  struct Holder : torch::nn::Cloneable<Holder> {
-    Holder() {
-      reset();
-    }
-    void reset() override {
-      inner = register_module("inner", std::make_shared<ConvLinearImpl>());
-    }
-    at::Tensor forward(const at::Tensor& input) {
-      return inner->forward(input);
-    }
-    std::shared_ptr<ConvLinearImpl> inner;
-  };
-  const auto net = make_base<Holder>(1);
-  tandem::DataParallel model(net, on_devices(2));
-  const auto input = ConvLinearImpl::input(4, 1);
-  model(input);
-  torch::nn::Linear other(8, 2);
-  other->to(device(), at::kDouble);
-  net->inner->linear = net->inner->replace_module("linear", other);
-  CHECK_THROWS_AS(model(input), ConfigError);
-  CHECK(contains(message_thrown_by([&] { model(input); }), "module 'inner'"));
-}
-
 TEST_CASE("description names devices, sizes, buckets and policy", "[dp]") {
   const auto net = make_base<ConvLinearImpl>(1);
   tandem::DataParallel model(net, on_devices(2).bucket_cap_bytes(1));

@@ -13,7 +13,9 @@ namespace {
 
 const std::vector<std::pair<std::string, RefreshPolicy>>& policies_by_name() {
   static const std::vector<std::pair<std::string, RefreshPolicy>> names{
+      {"checked", RefreshPolicy::kChecked},
       {"always", RefreshPolicy::kAlways},
+      {"versions", RefreshPolicy::kVersions},
       {"manual", RefreshPolicy::kManual}};
   return names;
 }

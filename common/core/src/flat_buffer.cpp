@@ -51,6 +51,14 @@ at::Tensor view_into_flat(
   return flat.narrow(0, offset_elems, like.numel()).view(like.sizes());
 }
 
+at::Tensor in_memory_order(const at::Tensor& tensor) {
+  const at::AutoDispatchBelowADInplaceOrView no_view_tracking;
+  if (tensor.is_non_overlapping_and_dense()) {
+    return tensor.as_strided({tensor.numel()}, {1});
+  }
+  return tensor.reshape({-1});
+}
+
 at::Tensor flatten_copy(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> parts;

@@ -9,7 +9,9 @@
 namespace tandem {
 
 NoSyncGuard::NoSyncGuard(ParallelModule& module) : module_(&module) {
-  ++module_->no_sync_depth_;
+  if (module_->no_sync_depth_++ == 0) {
+    ++module_->num_no_sync_stretches_;
+  }
 }
 
 NoSyncGuard::NoSyncGuard(NoSyncGuard&& other) noexcept
@@ -52,6 +54,11 @@ int64_t ParallelModule::batch_dim() const {
 
 NoSyncGuard ParallelModule::no_sync() {
   return NoSyncGuard(*this);
+}
+
+std::optional<int64_t> ParallelModule::no_sync_stretch() const {
+  return gradient_sync() ? std::nullopt
+                         : std::make_optional(num_no_sync_stretches_);
 }
 
 void ParallelModule::all_reduce_sum_(at::Tensor& /*tensor*/) {}

@@ -2,7 +2,9 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +36,8 @@ class DataParallelEngine {
   DataParallelEngine& operator=(const DataParallelEngine&) = delete;
   DataParallelEngine& operator=(DataParallelEngine&&) = delete;
 
-  void run(ForwardCall& call);
+  /// `no_sync_stretch`: as `ParallelModule::no_sync_stretch()`.
+  void run(ForwardCall& call, std::optional<int64_t> no_sync_stretch);
   void refresh();
   /// **Throws** `ConfigError` unless `device` is where the module is.
   void check_stays_on_device(at::Device device) const;
@@ -63,9 +66,9 @@ class DataParallelEngine {
 ///    as BatchNorm's statistics) are those that its own rows give.
 /// 2. The other replicas are made at construction, by `clone(device)` or the
 ///    option `replica_factory`, and follow the wrapped module's values, dtypes,
-///    training flags and `requires_grad`. After a change of the module tree
-///    (a child added, replaced or removed) wrap the module again; a call says
-///    so. Parameters and buffers registered later stay unknown to replicas.
+///    training flags and `requires_grad`; when values are copied is the
+///    option `refresh_policy`'s. After a parameter, buffer or child was added,
+///    replaced or removed wrap the module again; a call says so.
 /// 3. Tensors are cut in the batch dimension into chunks of ceil(rows /
 ///    devices) rows, so a small batch runs fewer replicas. Replicas receive
 ///    copies of their rows; 0-dim tensors and plain values go to all of them.
@@ -73,6 +76,10 @@ class DataParallelEngine {
 /// 4. 0-dim outputs become a vector with one entry per chunk; plain values in
 ///    the result are replica 0's.
 /// 5. With one device the module is called itself: no copy, no replica.
+/// 6. `zero_grad()` in the wrapped module's own `forward` has no effect, as in
+///    Python's DataParallel (a warning says so, once): gradients that were
+///    there before are kept. Only `zero_grad(/*set_to_none=*/false)` does zero
+///    them, since replica 0 is the wrapped module.
 ///
 /// CPU replicas run forward in parallel; the autograd engine runs their
 /// backward on one thread. Random numbers of CPU replicas come from the
@@ -139,8 +146,8 @@ class DataParallelImpl final : public Parallel<M> {
     return engine_.memory_report(&optimizer);
   }
 
-  /// Copies parameters and buffers to the replicas now; needed after each
-  /// change of parameters under `RefreshPolicy::kManual`.
+  /// Copies parameters and buffers to the replicas now, whatever the policy;
+  /// needed after each change of parameters under `RefreshPolicy::kManual`.
   void refresh() {
     engine_.refresh();
   }
@@ -165,7 +172,7 @@ class DataParallelImpl final : public Parallel<M> {
 
  private:
   void run(ForwardCall& call) override {
-    engine_.run(call);
+    engine_.run(call, this->no_sync_stretch());
   }
 
   detail::DataParallelEngine engine_;

@@ -14,13 +14,26 @@
 namespace tandem {
 
 /// When replicas receive the wrapped module's parameters. Buffers are copied at
-/// every forward under either policy.
+/// every forward, but for `no_sync()`: a stretch of it is for accumulation, in
+/// which parameters must not change, and under `kChecked` and `kVersions`
+/// nothing is copied after its first forward.
 enum class RefreshPolicy {
+  /// Unless nothing can have changed since the last copy: no backward through
+  /// the wrapper, the same version counters and addresses, and the same bytes
+  /// by a 64-bit fingerprint. Always right, but for a chance of 2^-64. The
+  /// fingerprint reads all parameters once, on the first device, and is taken
+  /// only where no backward has come between two forwards.
+  kChecked,
   /// At every forward: always right.
   kAlways,
-  /// Only by `refresh()`: for evaluation or accumulation loops that are known
-  /// not to change parameters. A step without `refresh()` computes with old
-  /// parameters on all devices but the first.
+  /// As `kChecked` without the fingerprint. A write that moves no version, with
+  /// no backward since the last copy, is not seen: a step of
+  /// `torch::optim::SGD` on gradients from elsewhere; writes through `data()`,
+  /// `variable_data()` or pointers.
+  kVersions,
+  /// Only by `refresh()`: for loops that are known not to change parameters. A
+  /// step without `refresh()` computes with old parameters on all devices but
+  /// the first.
   kManual,
 };
 
@@ -64,9 +77,9 @@ struct DataParallelOptions {
   /// Called once per further device, on the thread that wraps.
   TORCH_ARG(ReplicaFactory, replica_factory);
 
-  /// When replicas receive parameters. `kManual` saves one copy of all
-  /// parameters per device and forward.
-  TORCH_ARG(RefreshPolicy, refresh_policy) = RefreshPolicy::kAlways;
+  /// When replicas receive parameters; a copy takes all of them to each further
+  /// device.
+  TORCH_ARG(RefreshPolicy, refresh_policy) = RefreshPolicy::kChecked;
 
   /// Allows a device other than the CPU to appear more than once, which is of
   /// use in tests on one GPU; its replicas share it and are not faster.

@@ -35,6 +35,11 @@ at::Tensor view_into_flat(
     int64_t offset_elems,
     const at::Tensor& like);
 
+/// The elements of `tensor` in the order in which they lie in memory, 1-D: a
+/// view that autograd does not know where `tensor` is dense without overlap,
+/// else a copy in the order of indices.
+at::Tensor in_memory_order(const at::Tensor& tensor);
+
 /// Copies tensors of one dtype and device into one new 1-D tensor, laid out
 /// without padding. Records no history.
 at::Tensor flatten_copy(const std::vector<at::Tensor>& tensors);

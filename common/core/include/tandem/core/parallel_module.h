@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,10 @@ class ParallelModule : public torch::nn::Module {
   /// for messages, such as "DataParallel".
   ParallelModule(std::string name, std::shared_ptr<torch::nn::Module> module);
 
+  /// Tells apart the stretches of time in which `no_sync` guards live; none
+  /// while `gradient_sync()`.
+  std::optional<int64_t> no_sync_stretch() const;
+
   /// Mean over all rows of all processes, from this process's sum of losses.
   /// Its backward through the wrapper gives the gradient of that mean.
   /// **Collective** where there are several processes.
@@ -116,6 +121,7 @@ class ParallelModule : public torch::nn::Module {
 
   std::shared_ptr<torch::nn::Module> wrapped_;
   int64_t no_sync_depth_ = 0;
+  int64_t num_no_sync_stretches_ = 0;
 };
 
 } // namespace tandem
