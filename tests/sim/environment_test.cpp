@@ -21,7 +21,7 @@ void check_rejected(const std::string& name, const std::string& value) {
                       sim::options_from_environment();
                     }).value_or("nothing thrown");
   INFO(text);
-  CHECK(testing::missing_parts(text, {name, "'" + value + "'", "digits"})
+  CHECK(testing::missing_parts(text, {name, "'" + value + "'", "expected"})
             .empty());
   CHECK(unsetenv(name.c_str()) == 0);
 }
@@ -43,16 +43,24 @@ TEST_CASE("the environment sets sim's devices and their capacity", "[sim]") {
   CHECK(
       sim::options_from_environment() ==
       sim::Options{.devices = 5, .capacity_bytes = 123456789012});
+  set_variable("TANDEM_SIM_HAZARD_CHECKS", "1");
+  CHECK(sim::options_from_environment().hazard_checks);
+  set_variable("TANDEM_SIM_HAZARD_CHECKS", "0");
+  CHECK_FALSE(
+      sim::options_from_environment({.hazard_checks = true}).hazard_checks);
   CHECK_FALSE(sim::is_initialized());
 }
 
-TEST_CASE("a bad number of devices in the environment is an error", "[sim]") {
+TEST_CASE("a bad value in the environment is an error", "[sim]") {
   for (const auto* value :
        {"", " 2", "2 ", "0", "65", "-1", "+2", "2.0", "x"}) {
     check_rejected("TANDEM_SIM_DEVICES", value);
   }
   for (const auto* value : {"", "-1", "1e9", "16G", "9223372036854775808"}) {
     check_rejected("TANDEM_SIM_CAPACITY_BYTES", value);
+  }
+  for (const auto* value : {"", "2", "on", "true"}) {
+    check_rejected("TANDEM_SIM_HAZARD_CHECKS", value);
   }
 }
 

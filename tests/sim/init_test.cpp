@@ -63,6 +63,9 @@ TEST_CASE("init with other options than before is an error", "[sim]") {
   check_mentions(
       config_error([] { sim::init({.devices = 3}); }),
       {"2 devices", "3 devices"});
+  check_mentions(
+      config_error([] { sim::init({.devices = 2, .hazard_checks = true}); }),
+      {"hazard checks off", "hazard checks on"});
   CHECK(sim::device_count() == 2);
 }
 

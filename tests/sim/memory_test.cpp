@@ -73,6 +73,15 @@ TEST_CASE("memory statistics are LibTorch's own too", "[sim]") {
   CHECK(stats.allocated_bytes[0].peak >= 10 * kFloatBytes);
 }
 
+TEST_CASE("LibTorch learns the free memory of a device", "[sim]") {
+  sim::init({.devices = 2, .capacity_bytes = 1000});
+  const auto tensor = floats(100, 1);
+  auto& allocator = *c10::getDeviceAllocator(at::kPrivateUse1);
+  using Pair = std::pair<size_t, size_t>; // free, total
+  CHECK(allocator.getMemoryInfo(0) == Pair(1000, 1000));
+  CHECK(allocator.getMemoryInfo(1) == Pair(600, 1000));
+}
+
 TEST_CASE(
     "a tensor that does not fit is an out-of-memory error that names device, "
     "asked, free and in use",

@@ -44,16 +44,24 @@ void check_options(const Options& options) {
   }
 }
 
+std::string describe(const Options& options) {
+  return fmt::format(
+      "{} devices of {} bytes, links of {} ns and {} bytes/s, hazard checks {}",
+      options.devices,
+      options.capacity_bytes,
+      options.link_latency.count(),
+      options.link_bytes_per_s,
+      options.hazard_checks ? "on" : "off");
+}
+
 void check_same_as_before(const Options& options) {
   const auto& before = Runtime::get().options();
   if (options != before) {
     throw ConfigError(fmt::format(
-        "sim: expected the options of the first init, {} devices of {} bytes, "
-        "got {} devices of {} bytes. The devices are made once in a process",
-        before.devices,
-        before.capacity_bytes,
-        options.devices,
-        options.capacity_bytes));
+        "sim: expected the options of the first init ({}), got {}. The devices "
+        "are made once in a process",
+        describe(before),
+        describe(options)));
   }
 }
 
