@@ -1,6 +1,7 @@
 #include <tandem/dp/memory_report.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,38 +65,24 @@ std::string table_row(
 /// What replica 0 holds more of than any other one, most of all first.
 std::vector<std::pair<int64_t, std::string>> reasons(
     const std::vector<ReplicaMemory>& replicas) {
-  const std::pair<const char*, OptionalBytes (*)(const ReplicaMemory&)>
-      kinds[] = {
-          {"buffers",
-           [](const ReplicaMemory& m) {
-             return OptionalBytes(m.buffers_bytes);
-           }},
-          {"gradients",
-           [](const ReplicaMemory& m) {
-             return OptionalBytes(m.gradients_bytes);
-           }},
-          {"optimizer state",
-           [](const ReplicaMemory& m) { return m.optimizer_bytes; }},
-          {"activations",
-           [](const ReplicaMemory& m) { return m.activations_bytes; }},
-          {"gathered outputs",
-           [](const ReplicaMemory& m) { return m.outputs_bytes; }},
-      };
-  std::vector<std::pair<int64_t, std::string>> found;
-  for (const auto& [name, bytes_of] : kinds) {
+  const auto excess_bytes = [&](auto field) {
+    const auto bytes_of = [&](const ReplicaMemory& memory) {
+      return OptionalBytes(memory.*field).value_or(0);
+    };
     int64_t others = 0;
     for (size_t index = 1; index < replicas.size(); ++index) {
-      others = std::max(others, bytes_of(replicas[index]).value_or(0));
+      others = std::max(others, bytes_of(replicas[index]));
     }
-    const int64_t more = bytes_of(replicas.front()).value_or(0) - others;
-    if (more > 0) {
-      found.emplace_back(more, name);
-    }
-  }
-  std::stable_sort(
-      found.begin(),
-      found.end(),
-      [](const auto& a, const auto& b) { return a.first > b.first; });
+    return bytes_of(replicas.front()) - others;
+  };
+  std::vector<std::pair<int64_t, std::string>> found{
+      {excess_bytes(&ReplicaMemory::buffers_bytes), "buffers"},
+      {excess_bytes(&ReplicaMemory::gradients_bytes), "gradients"},
+      {excess_bytes(&ReplicaMemory::optimizer_bytes), "optimizer state"},
+      {excess_bytes(&ReplicaMemory::activations_bytes), "activations"},
+      {excess_bytes(&ReplicaMemory::outputs_bytes), "gathered outputs"}};
+  std::erase_if(found, [](const auto& reason) { return reason.first <= 0; });
+  std::sort(found.begin(), found.end(), std::greater<>());
   return found;
 }
 

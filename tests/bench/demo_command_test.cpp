@@ -18,6 +18,10 @@ TEST_CASE(
           ContainsSubstring("\nsingle         1       1") &&
           ContainsSubstring("\ndp ") && ContainsSubstring("\nddp ") &&
           ContainsSubstring("In double precision"));
+  CHECK_THAT(
+      ended.err,
+      ContainsSubstring("Replica 0 holds more than any other") &&
+          ContainsSubstring("of optimizer state"));
   size_t trained = 0;
   size_t verified = 0;
   for (const auto& row : ended.rows) {

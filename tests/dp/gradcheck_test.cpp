@@ -26,17 +26,17 @@ struct BufferGradImpl : torch::nn::Cloneable<BufferGradImpl> {
 /// Central differences of `loss` by each element of `variable`.
 template <typename Loss>
 at::Tensor numeric_gradient(const Loss& loss, at::Tensor variable) {
-  constexpr double kStep = 1e-6;
+  constexpr double step = 1e-6;
   const torch::NoGradGuard no_grad;
   auto gradient = torch::zeros({variable.numel()}, at::kDouble);
   const auto elements = variable.view({-1});
   for (int64_t index = 0; index < variable.numel(); ++index) {
-    elements[index] += kStep;
+    elements[index] += step;
     const double above = loss().template item<double>();
-    elements[index] -= 2 * kStep;
+    elements[index] -= 2 * step;
     const double below = loss().template item<double>();
-    elements[index] += kStep;
-    gradient[index] = (above - below) / (2 * kStep);
+    elements[index] += step;
+    gradient[index] = (above - below) / (2 * step);
   }
   return gradient.view(variable.sizes());
 }

@@ -76,7 +76,7 @@ TEST_CASE("memory report knows the state of LibTorch's optimizers", "[dp]") {
   const auto state_bytes = [&](auto&& optimizer) {
     const auto closure = [&] {
       optimizer.zero_grad();
-      const auto loss = model(normal({4, kWidth}, 1)).mean();
+      auto loss = model(normal({4, kWidth}, 1)).mean();
       loss.backward();
       return loss;
     };

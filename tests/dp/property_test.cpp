@@ -92,9 +92,10 @@ struct RandomNetImpl : torch::nn::Cloneable<RandomNetImpl> {
           ? Layer::kLinear
           : static_cast<Layer>(random.below(kNumLayers));
       kinds.push_back(kind);
-      linears.push_back(register_module(
+      auto linear = register_module(
           "linear" + std::to_string(index),
-          torch::nn::Linear(kFeatures, kFeatures)));
+          torch::nn::Linear(kFeatures, kFeatures));
+      linears.emplace_back(std::move(linear));
       if (kind == Layer::kFrozen) {
         linears.back()->weight.set_requires_grad(false);
       }
@@ -172,6 +173,7 @@ at::Tensor loss_of(const Tree& output) {
 
 std::vector<at::Tensor> grads_of_all(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> grads;
+  grads.reserve(tensors.size());
   for (const auto& tensor : tensors) {
     grads.push_back(tensor.grad());
   }

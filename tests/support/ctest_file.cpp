@@ -42,10 +42,10 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 }
 
 bool makes_sense_on(const std::string& kind, const Case& test) {
-  constexpr const char* kOnly = "only-";
-  return contains(test.tags, kOnly + kind) ||
+  constexpr const char* prefix = "only-";
+  return contains(test.tags, prefix + kind) ||
       std::none_of(test.tags.begin(), test.tags.end(), [&](const auto& tag) {
-           return tag.starts_with(kOnly);
+           return tag.starts_with(prefix);
          });
 }
 

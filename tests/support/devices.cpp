@@ -47,6 +47,7 @@ std::vector<at::Device> devices(size_t count) {
     return std::vector<at::Device>(count, at::kCPU);
   }
   std::vector<at::Device> all;
+  all.reserve(count);
   for (size_t index = 0; index < count; ++index) {
     all.emplace_back(
         device_type(),

@@ -59,6 +59,17 @@ int64_t num_planned_steps(
                     : kNoStepLimit);
 }
 
+// Of replicas, after a training step.
+void print_memory(
+    const Model& model,
+    const torch::optim::Optimizer& optimizer) {
+  const auto* replicated =
+      dynamic_cast<const DataParallelImpl<ClassifierImpl>*>(&model);
+  if (replicated != nullptr) {
+    std::cerr << replicated->memory_report(optimizer).text();
+  }
+}
+
 train::TrainingLog train_model(
     Model& model,
     const train::ImageDataSet& data,
@@ -91,7 +102,9 @@ train::TrainingLog train_model(
   if (model.rank() == 0) {
     std::cerr << model.describe() << '\n';
   }
-  return trainer.fit(batches);
+  auto log = trainer.fit(batches);
+  print_memory(model, optimizer);
+  return log;
 }
 
 train::Evaluation evaluate_model(

@@ -26,10 +26,10 @@ std::optional<AllocatedMemory> allocated_memory(at::Device device) {
   if (allocator == nullptr) {
     return std::nullopt;
   }
-  constexpr auto kAll =
+  constexpr auto all =
       static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto statistics = allocator->getDeviceStats(device.index());
-  const auto& bytes = statistics.allocated_bytes.at(kAll);
+  const auto& bytes = statistics.allocated_bytes.at(all);
   return AllocatedMemory{bytes.current, bytes.peak};
 }
 

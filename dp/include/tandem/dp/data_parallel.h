@@ -73,13 +73,16 @@ class DataParallelEngine {
 ///    devices) rows, so a small batch runs fewer replicas. Replicas receive
 ///    copies of their rows; 0-dim tensors and plain values go to all of them.
 ///    Arguments without any tensor to cut run replica 0 alone.
-/// 4. 0-dim outputs become a vector with one entry per chunk; plain values in
-///    the result are replica 0's.
+/// 4. 0-dim outputs become a vector with one entry per chunk, with a warning at
+///    the first of them; plain values in the result are replica 0's.
 /// 5. With one device the module is called itself: no copy, no replica.
 /// 6. `zero_grad()` in the wrapped module's own `forward` has no effect, as in
 ///    Python's DataParallel (a warning says so, once): gradients that were
 ///    there before are kept. Only `zero_grad(/*set_to_none=*/false)` does zero
 ///    them, since replica 0 is the wrapped module.
+///
+/// Devices of very unequal memory or number of multiprocessors are warned of at
+/// construction: all wait for the least of them.
 ///
 /// CPU replicas run forward in parallel; the autograd engine runs their
 /// backward on one thread. Random numbers of CPU replicas come from the
