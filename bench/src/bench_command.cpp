@@ -2,8 +2,10 @@
 
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <tandem/core/errors.h>
@@ -27,6 +29,15 @@ namespace {
 
 constexpr const char* kOperators = "operators";
 
+/// "cpu and sim".
+std::string devices_of(const std::vector<train::ResultRow>& rows) {
+  std::set<std::string> names;
+  for (const auto& row : rows) {
+    names.insert(row.device);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
 std::string bench_header(
     const BenchOptions& options,
     const train::Environment& environment,
@@ -40,7 +51,7 @@ std::string bench_header(
       environment.cores,
       environment.cpu,
       options.workload,
-      rows.front().device,
+      devices_of(rows),
       options.batch,
       options.turns.steps,
       options.turns.steps_per_turn,

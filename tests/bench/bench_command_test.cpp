@@ -236,10 +236,11 @@ TEST_CASE("tandem bench compares operators on sim with the CPU's", "[bench]") {
   INFO(ended.err);
   REQUIRE(ended.code == 0);
   CHECK(ended.rows.front().name() == "operators/bare/1/16/add/cpu");
-  CHECK(ended.rows.back().name() == "operators/bare/1/4/cnn-step/sim");
+  CHECK(ended.rows.back().name() == "operators/dp/1/4/cnn-step/sim");
   CHECK_THAT(
       ended.out,
-      ContainsSubstring("us on sim") && ContainsSubstring("\ncnn-step "));
+      ContainsSubstring("\nbare view/sim ") &&
+          ContainsSubstring("\ndp cnn-step/sim "));
 }
 
 TEST_CASE("tandem bench refuses what it cannot do in one line", "[bench]") {

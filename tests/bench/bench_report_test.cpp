@@ -133,11 +133,20 @@ TEST_CASE("figures name both terms of what they compare", "[bench]") {
       "ms\n");
 }
 
-TEST_CASE("the operators' table compares the devices", "[bench]") {
-  CHECK_THAT(
+TEST_CASE(
+    "the operators' table compares devices, and wrappers with none",
+    "[bench]") {
+  auto cpu = timed("bare", 1, 0.001, "add/cpu");
+  cpu.device = "cpu";
+  CHECK(
       tandem::bench::operator_table(
-          {timed("bare", 1, 0.001, "add/cpu"),
-           timed("bare", 1, 0.0025, "add/sim")}),
-      ContainsSubstring(
-          "add               1.000        2.500     +1.500   +150.0\n"));
+          {cpu,
+           timed("bare", 1, 0.0025, "add/sim"),
+           timed("dp", 1, 0.005, "add/sim")}) ==
+      "median of                     us  against                       us    "
+      "more us   more %\n"
+      "bare add/sim               2.500  bare add/cpu               1.000     "
+      "+1.500  +150.00\n"
+      "dp add/sim                 5.000  bare add/sim               2.500     "
+      "+2.500  +100.00\n");
 }

@@ -94,12 +94,12 @@ void work_for_coordinator(
   WorkerChannel channel(port, mode_index, worker.rank());
   ReadyReport ready;
   ready.verification = verify_mode(worker, mode, recipe);
-  reset_peak_bytes(worker);
   const auto activity = make_timed_activity(worker, mode, recipe, at::kFloat);
   StepRunner runner(worker, *activity);
   ready.rows = own_rows(worker, recipe.batch).count;
   ready.flops =
       count_flops([&] { runner.run({.untimed_steps = 1, .timed_steps = 0}); });
+  reset_peak_bytes(worker); // the steps' from here on, not the construction's
   ready.device = at::Device(worker.device().type()).str();
   ready.backend = worker.backend().value_or("");
   channel.report_ready(ready);

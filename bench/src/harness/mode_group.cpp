@@ -36,6 +36,7 @@ ModeGroup::~ModeGroup() = default;
 
 std::vector<ReadyReport> ModeGroup::await_ready() {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(num_workers_));
   for (int64_t rank = 0; rank < num_workers_; ++rank) {
     keys.push_back(ready_key(mode_, rank));
   }
@@ -44,6 +45,7 @@ std::vector<ReadyReport> ModeGroup::await_ready() {
 
 std::vector<TurnReport> ModeGroup::run_turn(const TurnOrder& order) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(num_workers_));
   for (int64_t rank = 0; rank < num_workers_; ++rank) {
     keys.push_back(report_key(mode_, num_orders_, rank));
   }
@@ -80,6 +82,7 @@ std::vector<Message> ModeGroup::await_all(
     }
   }
   std::vector<Message> messages;
+  messages.reserve(keys.size());
   for (const auto& key : keys) {
     messages.push_back(from_text<Message>(store_->get_to_str(key)));
     store_->deleteKey(key);

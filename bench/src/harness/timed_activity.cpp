@@ -157,6 +157,7 @@ std::vector<torch::data::Example<>> make_whole_batches(
     const BenchRecipe& recipe,
     at::ScalarType dtype) {
   std::vector<torch::data::Example<>> batches;
+  batches.reserve(kNumBatches);
   for (uint64_t index = 0; index < kNumBatches; ++index) {
     batches.push_back(make_batch(
         recipe.workload,

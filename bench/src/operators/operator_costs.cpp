@@ -2,6 +2,9 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
+#include <iterator>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/randn.h>
@@ -39,14 +42,14 @@ double milliseconds_of(const std::function<void()>& function) {
 
 train::ResultRow empty_row(
     const std::string& what,
+    const std::string& strategy,
     at::Device device,
     int64_t batch) {
-  const auto name = at::Device(device.type()).str();
   train::ResultRow row;
   row.workload = "operators";
-  row.strategy = "bare";
-  row.device = name;
-  row.variant = fmt::format("{}/{}", what, name);
+  row.strategy = strategy;
+  row.device = at::Device(device.type()).str();
+  row.variant = fmt::format("{}/{}", what, row.device);
   row.batch = batch;
   row.verify_max_abs_diff = 0;
   return row;
@@ -96,7 +99,7 @@ void measure_operator(
   const size_t first_row = rows.size();
   for (const auto& device : both_devices()) {
     runs.emplace_back(operation, device);
-    rows.push_back(empty_row(operation.name, device, kSide));
+    rows.push_back(empty_row(operation.name, "bare", device, kSide));
   }
   if (!runs[0].call().equal(runs[1].call().cpu())) {
     throw_different(operation.name);
@@ -112,9 +115,9 @@ void measure_operator(
   }
 }
 
-void check_same_parameters(Learner& cpu, Learner& sim) {
+void check_same_parameters(Learner& cpu, Learner& other) {
   const auto expected = unique_parameters(cpu.net());
-  const auto actual = unique_parameters(sim.net());
+  const auto actual = unique_parameters(other.net());
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!expected[i].tensor.equal(actual.at(i).tensor.cpu())) {
       throw_different(fmt::format("{}, '{}'", kCnnStep, expected[i].name));
@@ -122,39 +125,79 @@ void check_same_parameters(Learner& cpu, Learner& sim) {
   }
 }
 
+/// The CNN's training step: bare on both devices, and in the wrappers of one
+/// process on a simulated one.
+class CnnRuns {
+ public:
+  explicit CnnRuns(int64_t batch) {
+    recipe_.batch = batch;
+    batches_ = make_whole_batches(recipe_, at::kFloat);
+    for (const auto& device : both_devices()) {
+      add(Learner(recipe_, device, at::kFloat), "bare", device);
+    }
+    for (const auto strategy : {Strategy::kSingle, Strategy::kDP}) {
+      Placement placement;
+      placement.strategy = strategy;
+      placement.device = at::kPrivateUse1;
+      const WorkerScope worker(placement);
+      add(Learner(recipe_, worker, at::kFloat),
+          strategy_name(strategy),
+          worker.device());
+    }
+  }
+
+  size_t size() const {
+    return learners_.size();
+  }
+  void step(size_t run) {
+    learners_[run].train_step(
+        batches_[num_steps_[run]++ % batches_.size()],
+        LossPlace::kOutside);
+  }
+  void verify() {
+    for (size_t run = 0; run < size(); ++run) {
+      for (int64_t i = 0; i < kVerifiedSteps; ++i) {
+        step(run);
+      }
+      check_same_parameters(learners_[0], learners_[run]);
+    }
+  }
+  void time_step(size_t run) {
+    rows_[run].step_ms.push_back(milliseconds_of([&] { step(run); }));
+  }
+  std::vector<train::ResultRow>& rows() {
+    return rows_;
+  }
+
+ private:
+  void add(Learner learner, const std::string& strategy, at::Device device) {
+    learners_.push_back(std::move(learner));
+    num_steps_.push_back(0);
+    rows_.push_back(empty_row(kCnnStep, strategy, device, recipe_.batch));
+  }
+
+  BenchRecipe recipe_;
+  std::vector<Learner::Batch> batches_;
+  std::vector<Learner> learners_;
+  std::vector<size_t> num_steps_;
+  std::vector<train::ResultRow> rows_;
+};
+
 void measure_cnn(
     int64_t batch,
     const TurnPlan& turns,
     std::vector<train::ResultRow>& rows) {
-  BenchRecipe recipe;
-  recipe.batch = batch;
-  const auto batches = make_whole_batches(recipe, at::kFloat);
-  std::vector<Learner> learners;
-  const size_t first_row = rows.size();
-  for (const auto& device : both_devices()) {
-    learners.emplace_back(recipe, device, at::kFloat);
-    rows.push_back(empty_row(kCnnStep, device, batch));
-  }
-  std::array<size_t, 2> num_steps{};
-  const auto step = [&](size_t which) {
-    learners[which].train_step(
-        batches[num_steps.at(which)++ % batches.size()],
-        LossPlace::kOutside);
-  };
-  for (int64_t i = 0; i < kVerifiedSteps; ++i) {
-    step(0);
-    step(1);
-  }
-  check_same_parameters(learners[0], learners[1]);
-  for (const auto& turn : plan_turns(learners.size(), turns)) {
+  CnnRuns runs(batch);
+  runs.verify();
+  for (const auto& turn : plan_turns(runs.size(), turns)) {
     for (int64_t i = 0; i < turn.untimed_steps; ++i) {
-      step(turn.mode);
+      runs.step(turn.mode);
     }
     for (int64_t i = 0; i < turn.timed_steps; ++i) {
-      rows[first_row + turn.mode].step_ms.push_back(
-          milliseconds_of([&] { step(turn.mode); }));
+      runs.time_step(turn.mode);
     }
   }
+  std::move(runs.rows().begin(), runs.rows().end(), std::back_inserter(rows));
 }
 
 } // namespace

@@ -178,6 +178,7 @@ std::vector<at::Device> WorkerScope::devices() const {
     return {device_};
   }
   std::vector<at::Device> devices;
+  devices.reserve(static_cast<size_t>(workers_));
   for (int64_t index = 0; index < workers_; ++index) {
     devices.push_back(nth_device(device_.type(), index));
   }

@@ -24,6 +24,7 @@ const std::vector<std::pair<std::string, RefreshPolicy>>& policies_by_name() {
 
 std::vector<std::string> refresh_policy_names() {
   std::vector<std::string> names;
+  names.reserve(policies_by_name().size());
   for (const auto& entry : policies_by_name()) {
     names.push_back(entry.first);
   }

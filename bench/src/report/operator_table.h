@@ -7,8 +7,9 @@
 
 namespace tandem::bench {
 
-/// The rows of `measure_operators`, a line for each pair: the medians on the
-/// CPU and on a simulated device, and what the latter costs more.
+/// The rows of `measure_operators`, a line for each that has something to be
+/// compared with: what runs on a simulated device with the same on the CPU, a
+/// wrapper with the bare module on its device.
 std::string operator_table(const std::vector<train::ResultRow>& rows);
 
 } // namespace tandem::bench
