@@ -25,16 +25,16 @@ struct BufferGradImpl : torch::nn::Cloneable<BufferGradImpl> {
 
 /// Central differences of `loss` by each element of `variable`.
 template <typename Loss>
-at::Tensor numeric_gradient(const Loss& loss, at::Tensor variable) {
+at::Tensor numeric_gradient(const Loss& loss, const at::Tensor& variable) {
   constexpr double step = 1e-6;
   const torch::NoGradGuard no_grad;
   auto gradient = torch::zeros({variable.numel()}, at::kDouble);
   const auto elements = variable.view({-1});
   for (int64_t index = 0; index < variable.numel(); ++index) {
     elements[index] += step;
-    const double above = loss().template item<double>();
+    const auto above = loss().template item<double>();
     elements[index] -= 2 * step;
-    const double below = loss().template item<double>();
+    const auto below = loss().template item<double>();
     elements[index] += step;
     gradient[index] = (above - below) / (2 * step);
   }

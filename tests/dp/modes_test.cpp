@@ -1,3 +1,5 @@
+#include <ranges>
+
 #include <ATen/autocast_mode.h>
 
 #include "nets.h"
@@ -22,9 +24,9 @@ class Autocast {
     at::autocast::increment_nesting();
   }
   ~Autocast() {
-    for (auto state = before_.rbegin(); state != before_.rend(); ++state) {
-      at::autocast::set_autocast_enabled(state->type, state->was_enabled);
-      at::autocast::set_autocast_dtype(state->type, state->dtype);
+    for (const auto& state : before_ | std::views::reverse) {
+      at::autocast::set_autocast_enabled(state.type, state.was_enabled);
+      at::autocast::set_autocast_dtype(state.type, state.dtype);
     }
     if (at::autocast::decrement_nesting() == 0) {
       at::autocast::clear_cache();
