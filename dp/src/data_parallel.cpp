@@ -48,7 +48,7 @@ class OneCallGuard {
 };
 
 /// Checks what can be checked without the module.
-const DataParallelOptions& checked(const DataParallelOptions& options) {
+DataParallelOptions checked(const DataParallelOptions& options) {
   if (options.dim() < 0) {
     throw ConfigError(fmt::format(
         "DataParallel: dim: expected a dimension counted from the front (0 or "

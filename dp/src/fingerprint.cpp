@@ -37,8 +37,9 @@ using Word = uint64_t;
 constexpr Word kOddMultiplier = 0xbf58476d1ce4e5b9;
 constexpr Word kPositionStep = 0x9e3779b97f4a7c15;
 
+constexpr int kRotation = 29;
+
 Word chain(Word state, Word word) {
-  constexpr int kRotation = 29;
   return std::rotl(state ^ word, kRotation) * kOddMultiplier;
 }
 
@@ -128,9 +129,10 @@ at::Tensor as_integers(const at::Tensor& tensor) {
   }
 }
 
+constexpr int64_t kLowHalf = 0xffffffff;
+
 /// Changes `words`, int64, by a step that can be undone.
 void mix(at::Tensor& words) {
-  constexpr int64_t kLowHalf = 0xffffffff;
   words.mul_(std::bit_cast<int64_t>(kOddMultiplier));
   words.bitwise_xor_(words.bitwise_right_shift(32).bitwise_and_(kLowHalf));
 }
