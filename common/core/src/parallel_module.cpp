@@ -1,5 +1,6 @@
 #include <tandem/core/parallel_module.h>
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +60,42 @@ NoSyncGuard ParallelModule::no_sync() {
 std::optional<int64_t> ParallelModule::no_sync_stretch() const {
   return gradient_sync() ? std::nullopt
                          : std::make_optional(num_no_sync_stretches_);
+}
+
+void ParallelModule::set_sample_weight(SampleWeight weight) {
+  change_sample_weight(weight);
+}
+
+void ParallelModule::set_sample_weight(double weight) {
+  if (!std::isfinite(weight) || weight < 0) {
+    throw ConfigError(fmt::format(
+        "[{} rank {}/{}] sample weight: expected a finite number, 0 or more, "
+        "got {}",
+        strategy(),
+        rank(),
+        world_size(),
+        weight));
+  }
+  change_sample_weight(weight);
+}
+
+void ParallelModule::change_sample_weight(SampleWeighting weight) {
+  const SampleWeighting equal = SampleWeight::kEqual;
+  const bool are_used = weight != equal;
+  if (are_used != (sample_weight_ != equal)) {
+    agree_on_sample_weights(are_used);
+  }
+  sample_weight_ = weight;
+}
+
+void ParallelModule::agree_on_sample_weights(bool /*are_used*/) {}
+
+ParallelModule::EqualWeights::EqualWeights(ParallelModule& module)
+    : module_(module),
+      kept_(std::exchange(module.sample_weight_, SampleWeight::kEqual)) {}
+
+ParallelModule::EqualWeights::~EqualWeights() {
+  module_.sample_weight_ = kept_;
 }
 
 void ParallelModule::all_reduce_sum_(at::Tensor& /*tensor*/) {}

@@ -95,6 +95,7 @@ class Parallel : public ParallelModule {
         function,
         std::forward<Target>(target),
         std::forward<Inputs>(inputs)...);
+    const EqualWeights guard(*this);
     run(call);
     return mean_over_ranks(call.take().sum(), rows);
   }

@@ -9,6 +9,7 @@
 #include <torch/nn/module.h>
 
 #include <tandem/core/counters.h>
+#include <tandem/core/sample_weight.h>
 
 namespace tandem {
 
@@ -63,6 +64,25 @@ class ParallelModule : public torch::nn::Module {
     return no_sync_depth_ == 0;
   }
 
+  /// Sets how much this process's gradients count in the mean over the ranks,
+  /// from the next forward on: after backward every rank has
+  /// sum_r w_r g_r / sum_r w_r, where g_r is the gradient of rank r's loss. If
+  /// that is the mean over its rows, `kRows` (the rows of the first input that
+  /// has a batch dimension) makes it the gradient of the mean over all rows,
+  /// however uneven. Default: `kEqual`.
+  ///
+  /// Where one process holds the whole batch, weights change nothing.
+  /// `mean_loss`, which is exact by itself, takes no notice of them. Gradients
+  /// that accumulated under `no_sync` count as the synchronised forward's do: a
+  /// number is the weight of all of them together, and `kRows` adds up the rows
+  /// of their forwards; so divide each part's loss by its share of them.
+  /// **Collective** where it begins or ceases to weigh: all ranks do so before
+  /// the same forward. Numbers may differ from rank to rank and 0 is one.
+  /// **Throws** `ConfigError` for a number that is negative or not finite;
+  /// `TimeoutError` naming the ranks that did not begin or cease.
+  void set_sample_weight(SampleWeight weight);
+  void set_sample_weight(double weight);
+
   /// Sums `tensor` over all processes, in place.
   /// **Collective**: every rank, in the same order.
   virtual void all_reduce_sum_(at::Tensor& tensor);
@@ -116,12 +136,35 @@ class ParallelModule : public torch::nn::Module {
   /// `loss_sum`: 0-dim; `rows`: this process's, at least 0.
   virtual at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows);
 
+  /// Makes sure that all ranks begin or cease to use sample weights.
+  virtual void agree_on_sample_weights(bool are_used);
+
+  const SampleWeighting& sample_weight() const {
+    return sample_weight_;
+  }
+
+  /// Lets all ranks count the same while it lives.
+  class EqualWeights {
+   public:
+    explicit EqualWeights(ParallelModule& module);
+    ~EqualWeights();
+    EqualWeights(const EqualWeights&) = delete;
+    EqualWeights& operator=(const EqualWeights&) = delete;
+
+   private:
+    ParallelModule& module_;
+    SampleWeighting kept_;
+  };
+
  private:
   friend class NoSyncGuard;
+
+  void change_sample_weight(SampleWeighting weight);
 
   std::shared_ptr<torch::nn::Module> wrapped_;
   int64_t no_sync_depth_ = 0;
   int64_t num_no_sync_stretches_ = 0;
+  SampleWeighting sample_weight_ = SampleWeight::kEqual;
 };
 
 } // namespace tandem
