@@ -1,5 +1,7 @@
 #include "bucket.h"
 
+#include <cmath>
+
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
 
@@ -75,9 +77,9 @@ std::vector<GradientSlot> gradient_slots(
 void store_gradient(
     const at::Tensor& view,
     const at::Tensor& grad,
-    int64_t divisor) {
+    double divisor) {
   at::Tensor out = view;
-  if (grad.defined()) {
+  if (grad.defined() && std::isfinite(divisor)) {
     // A wrapped number does not take part in type promotion.
     at::div_out(out, grad, at::native::wrapped_scalar_tensor(divisor));
   } else {

@@ -44,11 +44,12 @@ std::vector<GradientSlot> gradient_slots(
     size_t num_parameters);
 
 /// Writes `grad` / `divisor` into `view`; in one pass, in place where `grad` is
-/// that view already. An undefined `grad` counts as zeros.
+/// that view already. An undefined `grad` counts as zeros, and so does any where
+/// `divisor` is infinite: a batch without rows gives NaN.
 void store_gradient(
     const at::Tensor& view,
     const at::Tensor& grad,
-    int64_t divisor);
+    double divisor);
 
 /// Whether the two are the same view of the same memory.
 bool is_same_view(const at::Tensor& left, const at::Tensor& right);

@@ -1,16 +1,20 @@
 #include <tandem/ddp/detail/engine.h>
 
 #include <utility>
+#include <variant>
 
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include <tandem/comm/agreement.h>
 #include <tandem/comm/comm.h>
+#include <tandem/core/batch_rows.h>
 #include <tandem/core/errors.h>
 #include <tandem/core/tree_visitors.h>
 
 #include "flat_broadcast.h"
+#include "gradient_weight.h"
 #include "loss_mean.h"
 #include "module_agreement.h"
 #include "module_checks.h"
@@ -22,6 +26,7 @@ namespace tandem::detail {
 
 namespace {
 
+constexpr int64_t kBatchDim = 0;
 constexpr auto kConversionRemedy = "Convert the module before it is wrapped";
 
 std::shared_ptr<comm::ProcessGroup> group_for(
@@ -71,6 +76,19 @@ const NamedTensor* find_other_dtype(
   return nullptr;
 }
 
+const char* buffer_text(BufferPolicy policy) {
+  switch (policy) {
+    case BufferPolicy::kFirst:
+      return "rank 0's at each synchronised forward";
+    case BufferPolicy::kMerge:
+      return "rank 0's at each synchronised forward, but running statistics "
+             "are merged after it";
+    case BufferPolicy::kNone:
+      break;
+  }
+  return "each rank's own";
+}
+
 } // namespace
 
 DistributedEngine::DistributedEngine(
@@ -86,8 +104,14 @@ DistributedEngine::DistributedEngine(
   }
   agree_on_module(*group_, *tensors_, device_, options_);
   FlatBroadcast(tensors_->handles()).run(*group_, counters_);
-  if (options_.broadcast_buffers()) {
+  if (options_.buffer_policy() != BufferPolicy::kNone) {
     buffers_ = std::make_unique<FlatBroadcast>(tensors_->buffer_handles());
+  }
+  if (options_.buffer_policy() == BufferPolicy::kMerge) {
+    statistics_ = std::make_unique<NormStatistics>(module);
+    if (statistics_->empty()) {
+      statistics_ = nullptr;
+    }
   }
   reducer_ = std::make_shared<Reducer>(group_, *tensors_, options_);
 }
@@ -97,22 +121,97 @@ DistributedEngine::~DistributedEngine() = default;
 void DistributedEngine::run(
     ForwardCall& call,
     torch::nn::Module& module,
-    bool gradient_sync) {
-  const bool is_reduced =
-      reducer_ && gradient_sync && at::GradMode::is_enabled();
+    const Synchronisation& synchronisation) {
   if (reducer_ && at::GradMode::is_enabled()) {
-    reducer_->prepare_forward(gradient_sync);
+    run_recorded(call, module, synchronisation);
+  } else {
+    invoke_on(call, module, device_);
   }
-  if (is_reduced && buffers_) {
+  ++counters_.forwards;
+}
+
+void DistributedEngine::run_recorded(
+    ForwardCall& call,
+    torch::nn::Module& module,
+    const Synchronisation& synchronisation) {
+  TensorCollector inputs;
+  call.visit_inputs(inputs);
+  const auto rows = batch_rows(inputs.tensors, kBatchDim);
+  reducer_->prepare_forward(synchronisation.is_on);
+  const auto weight = weigh(synchronisation, rows);
+  if (!synchronisation.is_on) {
+    invoke_on(call, module, device_);
+    return;
+  }
+  reducer_->weigh(weight);
+  if (buffers_) {
     buffers_->run(*group_, counters_);
   }
-  invoke_on(call, module, device_);
-  ++counters_.forwards;
-  if (is_reduced) {
-    TensorCollector outputs;
-    call.visit_output(outputs);
-    reducer_->watch(outputs.tensors);
+  if (statistics_) {
+    statistics_->begin();
   }
+  invoke_on(call, module, device_);
+  if (statistics_) {
+    merge_statistics(rows.value_or(1));
+  }
+  TensorCollector outputs;
+  call.visit_output(outputs);
+  reducer_->watch(outputs.tensors);
+}
+
+/// The weight of the gradients that this forward lets be reduced: its own and
+/// those that accumulated before. Null for none, or for that of any rank.
+std::shared_ptr<GradientWeight> DistributedEngine::weigh(
+    const Synchronisation& synchronisation,
+    std::optional<int64_t> rows) {
+  double weight = 0;
+  if (const auto* number = std::get_if<double>(&synchronisation.weight)) {
+    weight = *number;
+  } else if (
+      std::get<SampleWeight>(synchronisation.weight) == SampleWeight::kEqual) {
+    accumulated_rows_ = 0;
+    return nullptr;
+  } else if (!rows) {
+    throw ShapeError(fmt::format(
+        "{} sample weight: expected an input with rows to count, got none. Set "
+        "a number, set_sample_weight(rows)",
+        rank_tag(*group_)));
+  } else {
+    accumulated_rows_ += *rows;
+    weight = static_cast<double>(accumulated_rows_);
+  }
+  if (!synchronisation.is_on) {
+    return nullptr;
+  }
+  accumulated_rows_ = 0;
+  ++counters_.collectives;
+  counters_.bytes_moved += sizeof(double);
+  return std::make_shared<GradientWeight>(group_, weight);
+}
+
+void DistributedEngine::agree_on_sample_weights(bool are_used) {
+  if (!reducer_) {
+    return;
+  }
+  try {
+    comm::agree_or_throw(
+        *group_,
+        "ddp",
+        {{"sample weight", are_used ? "in use" : "equal"}});
+  } catch (PeerError& error) {
+    error.add_context(
+        "set_sample_weight: expected every rank to begin to weigh, or to "
+        "cease, "
+        "before the same forward");
+    throw;
+  }
+}
+
+void DistributedEngine::merge_statistics(int64_t rows) {
+  auto sum = statistics_->contribution(rows);
+  group_->all_reduce(sum);
+  count(sum);
+  statistics_->adopt(sum);
 }
 
 at::Tensor DistributedEngine::mean_over_ranks(
@@ -186,8 +285,7 @@ std::string DistributedEngine::describe() const {
       reducer_ ? fmt::format(
                      "{} Buffers are {}.",
                      reducer_->describe(),
-                     buffers_ ? "rank 0's at each training forward"
-                              : "each rank's own")
+                     buffer_text(options_.buffer_policy()))
                : std::string("Alone: nothing is installed or sent."));
 }
 

@@ -64,7 +64,7 @@ std::vector<Statement> all_statements(
       option_statement(
           "gradient_as_bucket_view",
           options.gradient_as_bucket_view()),
-      option_statement("broadcast_buffers", options.broadcast_buffers()),
+      {"option buffer_policy", buffer_policy_name(options.buffer_policy())},
       {"number of parameters", fmt::to_string(tensors.parameters.size())},
       {"number of buffers", fmt::to_string(tensors.buffers.size())}};
   for (const auto& more :

@@ -22,8 +22,9 @@ namespace tandem::detail {
 // A forward with synchronisation on arms the reducer; so does, in backward, the
 // first node behind its output (`watch`), because one forward may be reduced
 // several times and several forwards may be made before the first backward.
-// While armed, each gradient that arrives is divided by the world size and
-// stored in its bucket. Buckets are launched in index order as they fill. At
+// While armed, each gradient that arrives is divided by the world size (or, where
+// ranks are weighed, by the weights' sum over this rank's) and stored in its
+// bucket. Buckets are launched in index order as they fill. At
 // the end of the backward call `finish` waits for those launched and hands
 // their gradients over. Buckets that are not full yet stay as they are: another
 // backward of the same forward may fill them (two losses over two towers). The
@@ -85,20 +86,45 @@ void Reducer::prepare_forward(bool gradient_sync) {
   armed_ = armed_ || gradient_sync;
 }
 
+void Reducer::weigh(std::shared_ptr<GradientWeight> weight) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  weight_ = std::move(weight);
+}
+
 void Reducer::watch(const std::vector<at::Tensor>& outputs) {
-  call_before_backward_of(outputs, [weak = weak_from_this()] {
+  call_before_backward_of(outputs, [weak = weak_from_this(), weight = weight_] {
     if (const auto self = weak.lock()) {
-      self->rearm();
+      self->rearm(weight);
     }
   });
 }
 
-void Reducer::rearm() {
+void Reducer::rearm(const std::shared_ptr<GradientWeight>& weight) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (broken_) {
     recover();
   }
+  const int task = torch::autograd::get_current_graph_task_id();
+  if (task == armed_task_ && weight != weight_ &&
+      divisor_of(weight) != divisor_of(weight_)) {
+    broken_ = true;
+    throw ConfigError(fmt::format(
+        "{} sample weight: expected one share of the ranks' weights in each "
+        "backward, got forwards with 1/{:g} and 1/{:g}. Call backward for one "
+        "after the other",
+        rank_tag(*group_),
+        divisor_of(weight_),
+        divisor_of(weight)));
+  }
+  armed_task_ = task;
+  weight_ = weight;
   armed_ = true;
+}
+
+/// What gradients are divided by before the sum over the ranks.
+double Reducer::divisor_of(
+    const std::shared_ptr<GradientWeight>& weight) const {
+  return weight ? weight->divisor() : static_cast<double>(group_->size());
 }
 
 void Reducer::on_gradient(size_t index) {
@@ -131,7 +157,7 @@ void Reducer::store(size_t index) {
   streams_.join_current(parameter.device());
   const auto [bucket, position] = slots_[index];
   const auto& view = queue_.buckets()[bucket].views[position];
-  store_gradient(view, grad, group_->size());
+  store_gradient(view, grad, divisor_of(weight_));
   if (gradient_as_view_ && !is_same_view(grad, view)) {
     grad = view;
   }

@@ -15,6 +15,7 @@
 
 #include "bucket_queue.h"
 #include "gradient_hooks.h"
+#include "gradient_weight.h"
 #include "module_tensors.h"
 #include "stream_order.h"
 
@@ -38,8 +39,12 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   /// last reduction, or that were converted or unfrozen since construction.
   void prepare_forward(bool gradient_sync);
 
-  /// Marks the output of a forward whose backward is to be reduced, whenever
-  /// and however often that runs.
+  /// How much the gradients count of the forward that follows; null: as much as
+  /// any other rank's.
+  void weigh(std::shared_ptr<GradientWeight> weight);
+
+  /// Marks the output of that forward, so that its backward is reduced, whenever
+  /// and however often it runs.
   void watch(const std::vector<at::Tensor>& outputs);
 
   std::string describe() const;
@@ -51,7 +56,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void queue_finish();
   void finish();
   void hand_over(const Bucket& bucket);
-  void rearm();
+  void rearm(const std::shared_ptr<GradientWeight>& weight);
+  double divisor_of(const std::shared_ptr<GradientWeight>& weight) const;
   void recover();
   void restart();
   void forget_marks();
@@ -72,6 +78,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool broken_ = false;
   std::vector<bool> is_ready_;
   size_t num_ready_ = 0;
+  /// Of the forward whose gradients arrive.
+  std::shared_ptr<GradientWeight> weight_;
+  /// The engine's task that armed last; -1 for none.
+  int armed_task_ = -1;
   /// The engine's task at whose end `finish` is to run; -1 for none.
   int finish_task_ = -1;
 

@@ -112,7 +112,7 @@ TEST_CASE("options are compared by name", "[ddp][DDP-13]") {
       "option gradient_as_bucket_view: expected true as on rank 0, got false"));
   const auto buffers = option_disagreement(
       [](Options& options) { options.broadcast_buffers(false); });
-  CHECK(contains(buffers, "option broadcast_buffers"));
+  CHECK(contains(buffers, "option buffer_policy"));
 }
 
 } // namespace

@@ -156,38 +156,6 @@ TEST_CASE("names are the bare module's", "[suite][DP-47]") {
   }
 }
 
-TEST_CASE("mean_loss over uneven rows is the whole batch's mean", "[suite]") {
-  constexpr int64_t kUnevenRows = 7;
-  const Body body = [](const Worker& worker) {
-    const auto net = make_seeded<MlpImpl>();
-    const auto model = worker.wrap(net);
-    const auto batch = MlpImpl::batch(kUnevenRows, 3);
-    // Rank 0 takes all that the others, one row each, leave.
-    const int64_t first_rows = kUnevenRows - (worker.world_size - 1);
-    const bool is_first = worker.rank == 0;
-    const auto own = [&](const at::Tensor& tensor) {
-      return tensor
-          .narrow(
-              0,
-              is_first ? 0 : first_rows + worker.rank - 1,
-              is_first ? first_rows : 1)
-          .to(worker.device);
-    };
-    const auto criterion = [](const at::Tensor& y, const at::Tensor& t) {
-      return (y - t).pow(2).mean(1);
-    };
-    const auto loss =
-        model->mean_loss(criterion, own(batch.target), own(batch.input));
-    loss.backward();
-    auto state = snapshot(state_of(*net));
-    state.push_back(loss.detach());
-    return state;
-  };
-  for (const auto& wrapping : wrappings()) {
-    check_equals_plain(wrapping, body);
-  }
-}
-
 TEST_CASE("wrapper tells its strategy, replicas and devices", "[suite]") {
   for (const auto& wrapping : wrappings()) {
     const auto results = run(wrapping, [&](const Worker& worker) {

@@ -13,6 +13,13 @@ at::Tensor Worker::share(const at::Tensor& global_batch) const {
   return global_batch.narrow(0, rank * rows, rows).to(device);
 }
 
+at::Tensor Worker::uneven_share(const at::Tensor& global_batch) const {
+  const int64_t first_rows = global_batch.size(0) - (world_size - 1);
+  const auto own = rank == 0 ? global_batch.narrow(0, 0, first_rows)
+                             : global_batch.narrow(0, first_rows + rank - 1, 1);
+  return own.to(device);
+}
+
 std::ostream& operator<<(std::ostream& stream, const Wrapping& wrapping) {
   return stream << wrapping.name;
 }

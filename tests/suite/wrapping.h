@@ -57,6 +57,9 @@ class Worker {
 
   /// This process's rows of a global batch: one of `world_size` equal parts.
   at::Tensor share(const at::Tensor& global_batch) const;
+  /// Likewise, as uneven as can be: the first process takes all that the others
+  /// leave, which have one row each.
+  at::Tensor uneven_share(const at::Tensor& global_batch) const;
 };
 
 /// One way to wrap a module: name, wrapper and devices, number of processes.

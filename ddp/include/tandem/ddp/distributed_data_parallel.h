@@ -106,7 +106,14 @@ class DistributedDataParallelImpl final : public Parallel<M> {
 
  private:
   void run(ForwardCall& call) override {
-    engine_.run(call, *this->module(), this->gradient_sync());
+    engine_.run(
+        call,
+        *this->module(),
+        {this->gradient_sync(), this->sample_weight()});
+  }
+
+  void agree_on_sample_weights(bool are_used) override {
+    engine_.agree_on_sample_weights(are_used);
   }
 
   at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows)

@@ -8,6 +8,7 @@
 #include <torch/arg.h>
 
 #include <tandem/comm/process_group.h>
+#include <tandem/core/buffer_policy.h>
 
 namespace tandem {
 
@@ -37,11 +38,19 @@ struct DistributedDataParallelOptions {
   /// memory and one pass over them per step. Code that replaces `grad()` by
   /// another tensor still works, at the cost of that pass.
   TORCH_ARG(bool, gradient_as_bucket_view) = true;
-  /// Copies rank 0's buffers (BatchNorm's statistics) to all ranks before each
-  /// forward with grad mode and synchronisation on. Never under `NoGradGuard`,
-  /// `InferenceMode` or `no_sync`, so ranks may evaluate unequal numbers of
-  /// batches. Off: buffers stay each rank's own.
-  TORCH_ARG(bool, broadcast_buffers) = true;
+  /// What becomes of buffers (BatchNorm's statistics). But for `kNone`, rank
+  /// 0's are copied to all ranks before each forward with grad mode and
+  /// synchronisation on; `kMerge` merges the statistics after it. Nothing is
+  /// sent under `NoGradGuard`, `InferenceMode` or `no_sync`, so ranks may
+  /// evaluate unequal numbers of batches; what rank 0 alone made of its buffers
+  /// under `no_sync` is what the next synchronised forward starts from.
+  TORCH_ARG(BufferPolicy, buffer_policy) = BufferPolicy::kFirst;
+
+ public:
+  /// Python's name for the choice between `kFirst` and `kNone`.
+  DistributedDataParallelOptions& broadcast_buffers(bool on) {
+    return buffer_policy(on ? BufferPolicy::kFirst : BufferPolicy::kNone);
+  }
   /// Default: `comm::default_group()`, the thread's, else the process's.
   TORCH_ARG(std::shared_ptr<comm::ProcessGroup>, process_group);
   /// Runs the whole machinery in a world of one too, where by default nothing

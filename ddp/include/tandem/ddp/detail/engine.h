@@ -11,13 +11,23 @@
 
 #include <tandem/core/counters.h>
 #include <tandem/core/forward_call.h>
+#include <tandem/core/norm_statistics.h>
+#include <tandem/core/sample_weight.h>
 #include <tandem/ddp/options.h>
 
 namespace tandem::detail {
 
 class FlatBroadcast;
+class GradientWeight;
 class Reducer;
 struct ModuleTensors;
+
+/// How the backward of a forward is to be reduced.
+struct Synchronisation {
+  /// Whether it is at all.
+  bool is_on;
+  SampleWeighting weight;
+};
 
 /// What `DistributedDataParallel` does, without the module's type.
 class DistributedEngine {
@@ -31,8 +41,11 @@ class DistributedEngine {
   DistributedEngine(const DistributedEngine&) = delete;
   DistributedEngine& operator=(const DistributedEngine&) = delete;
 
-  /// `gradient_sync`: whether the backward of this forward is to be reduced.
-  void run(ForwardCall& call, torch::nn::Module& module, bool gradient_sync);
+  void run(
+      ForwardCall& call,
+      torch::nn::Module& module,
+      const Synchronisation& synchronisation);
+  void agree_on_sample_weights(bool are_used);
 
   /// The part of `ParallelModule::mean_over_ranks`.
   at::Tensor mean_over_ranks(const at::Tensor& loss_sum, int64_t rows);
@@ -58,15 +71,28 @@ class DistributedEngine {
   }
 
  private:
+  void run_recorded(
+      ForwardCall& call,
+      torch::nn::Module& module,
+      const Synchronisation& synchronisation);
+  std::shared_ptr<GradientWeight> weigh(
+      const Synchronisation& synchronisation,
+      std::optional<int64_t> rows);
   void count(const at::Tensor& tensor);
+  void merge_statistics(int64_t rows);
 
   DistributedDataParallelOptions options_;
   std::shared_ptr<comm::ProcessGroup> group_;
   at::Device device_;
   std::unique_ptr<ModuleTensors> tensors_;
-  /// Both null in a world of one, where nothing is installed.
+  /// These are null in a world of one, where nothing is installed. Buffers that
+  /// follow rank 0, none under `BufferPolicy::kNone`:
   std::unique_ptr<FlatBroadcast> buffers_;
+  /// Statistics to merge, if there are any and `BufferPolicy::kMerge` is on:
+  std::unique_ptr<NormStatistics> statistics_;
   std::shared_ptr<Reducer> reducer_;
+  /// Of forwards whose gradients have not been reduced yet.
+  int64_t accumulated_rows_ = 0;
   Counters counters_;
 };
 
