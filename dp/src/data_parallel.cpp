@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tandem/core/batch_rows.h>
 #include <tandem/core/errors.h>
 #include <tandem/core/named_tensors.h>
 #include <tandem/core/tree_visitors.h>
@@ -21,6 +22,7 @@
 #include "replica_set.h"
 #include "scatter.h"
 #include "statistics_meeting.h"
+#include "statistics_merge.h"
 
 namespace tandem::detail {
 
@@ -77,6 +79,28 @@ const char* refresh_text(RefreshPolicy policy) {
   return "";
 }
 
+const char* buffer_text(BufferPolicy policy) {
+  switch (policy) {
+    case BufferPolicy::kFirst:
+      return "buffers at every forward";
+    case BufferPolicy::kMerge:
+      return "buffers at every forward, after which statistics are merged";
+    case BufferPolicy::kNone:
+      break;
+  }
+  return "buffers by refresh() only";
+}
+
+/// Of each chunk; 1 for chunks without any.
+std::vector<int64_t> rows_of(const ScatteredInputs& chunks, int64_t dim) {
+  std::vector<int64_t> rows;
+  rows.reserve(chunks.size());
+  for (const auto& chunk : chunks) {
+    rows.push_back(batch_rows(chunk, dim).value_or(1));
+  }
+  return rows;
+}
+
 std::string join_names(const std::vector<at::Device>& devices) {
   std::vector<std::string> names;
   names.reserve(devices.size());
@@ -95,15 +119,11 @@ struct DataParallelEngine::State {
       : dim(checked(options).dim()),
         bucket_cap_bytes(options.bucket_cap_bytes()),
         refresh_policy(options.refresh_policy()),
+        buffer_policy(options.buffer_policy()),
         devices(resolve_devices(options)),
         output_device(resolve_output_device(options, devices.front())),
         counts(std::make_shared<TransferCounts>()),
-        replicas(
-            module,
-            devices,
-            options.replica_factory(),
-            refresh_policy,
-            counts),
+        replicas(module, devices, options, counts),
         sync_layers(sync_batch_norm_names(replicas.modules())),
         bridge(
             replicas.tensors(),
@@ -114,6 +134,9 @@ struct DataParallelEngine::State {
     warn_of_imbalance(devices);
     if (!has_one_device()) {
       bridge.update();
+    }
+    if (buffer_policy == BufferPolicy::kMerge) {
+      statistics.emplace(replicas.modules());
     }
     for (size_t replica = 1; replica < devices.size(); ++replica) {
       workers.push_back(std::make_unique<WorkerThread>());
@@ -132,11 +155,14 @@ struct DataParallelEngine::State {
   int64_t dim;
   int64_t bucket_cap_bytes;
   RefreshPolicy refresh_policy;
+  BufferPolicy buffer_policy;
   std::vector<at::Device> devices;
   at::Device output_device;
   std::shared_ptr<TransferCounts> counts;
   ReplicaSet replicas;
   LayerNames sync_layers;
+  /// Absent but for `BufferPolicy::kMerge`.
+  std::optional<StatisticsMerge> statistics;
   GradientBridge bridge;
   /// Of replica 1, 2, ...
   std::vector<std::unique_ptr<WorkerThread>> workers;
@@ -161,6 +187,9 @@ size_t DataParallelEngine::State::run_replicas(
     memory.pause();
     replicas.before_forward(no_sync_stretch);
     bridge.update();
+    if (statistics) {
+      statistics->begin();
+    }
     memory.resume();
   }
   call.make_chunks(inputs.size());
@@ -179,6 +208,9 @@ size_t DataParallelEngine::State::run_replicas(
   };
   if (inputs.size() > 1) {
     keep_gradients(replicas.tensors().base, apply);
+    if (statistics) {
+      statistics->finish(rows_of(inputs, dim), *counts);
+    }
   } else {
     apply();
   }
@@ -248,7 +280,7 @@ std::string DataParallelEngine::describe() const {
   return fmt::format(
       "DataParallel with {} replicas on {}, outputs on {}: {}. Gradients in {} "
       "bucket(s) of {} bytes or one parameter, summed on {} in replica order. "
-      "Replicas are refreshed {} (buffers at every forward).{}",
+      "Replicas are refreshed {} ({}).{}",
       devices().size(),
       join_names(devices()),
       state_->output_device.str(),
@@ -257,6 +289,7 @@ std::string DataParallelEngine::describe() const {
       state_->bucket_cap_bytes,
       devices().front().str(),
       refresh_text(state_->refresh_policy),
+      buffer_text(state_->buffer_policy),
       devices().front().is_cpu()
           ? " CPU replicas run forward in parallel; the autograd engine runs "
             "their backward on one thread."

@@ -24,9 +24,11 @@ namespace tandem::detail {
 // and one with grad mode on at its first two.
 
 RefreshControl::RefreshControl(
-    RefreshPolicy policy,
+    const DataParallelOptions& options,
     std::shared_ptr<const TransferCounts> counts)
-    : policy_(policy), counts_(std::move(counts)) {}
+    : policy_(options.refresh_policy()),
+      sends_buffers_(options.buffer_policy() != BufferPolicy::kNone),
+      counts_(std::move(counts)) {}
 
 void RefreshControl::before_forward(
     ReplicaStorage& storage,
@@ -34,7 +36,9 @@ void RefreshControl::before_forward(
   if (is_copy_broken_) {
     force(storage);
   } else {
-    copy(storage, choose(storage, no_sync_stretch));
+    auto transfers = choose(storage, no_sync_stretch);
+    transfers.buffers = transfers.buffers && sends_buffers_;
+    copy(storage, transfers);
   }
 }
 

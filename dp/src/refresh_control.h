@@ -16,7 +16,7 @@ namespace tandem::detail {
 class RefreshControl {
  public:
   RefreshControl(
-      RefreshPolicy policy,
+      const DataParallelOptions& options,
       std::shared_ptr<const TransferCounts> counts);
 
   /// To be called before each forward of replicas. `no_sync_stretch`: as
@@ -36,6 +36,8 @@ class RefreshControl {
   void copy(ReplicaStorage& storage, Transfers transfers);
 
   RefreshPolicy policy_;
+  /// Whether forwards start from equal buffers everywhere.
+  bool sends_buffers_;
   std::shared_ptr<const TransferCounts> counts_;
   /// A copy threw: the replicas' values are unknown.
   bool is_copy_broken_ = false;

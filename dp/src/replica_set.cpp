@@ -10,13 +10,12 @@ namespace tandem::detail {
 ReplicaSet::ReplicaSet(
     const ModulePtr& base,
     std::vector<at::Device> devices,
-    const ReplicaFactory& factory,
-    RefreshPolicy policy,
+    const DataParallelOptions& options,
     const std::shared_ptr<TransferCounts>& counts)
     : devices_(std::move(devices)) {
   tensors_.base = list_base_tensors(*base);
   check_base_tensors(tensors_.base, devices_.front());
-  modules_ = make_replicas(base, devices_, factory);
+  modules_ = make_replicas(base, devices_, options.replica_factory());
   for (size_t index = 1; index < modules_.size(); ++index) {
     tensors_.replicas.push_back(match_tensors(
         *base,
@@ -30,7 +29,7 @@ ReplicaSet::ReplicaSet(
     upkeep_.emplace(Upkeep{
         RegistrationCheck(base),
         ReplicaStorage(tensors_, devices_, counts),
-        RefreshControl(policy, counts)});
+        RefreshControl(options, counts)});
   }
 }
 

@@ -26,8 +26,7 @@ class ReplicaSet {
   ReplicaSet(
       const std::shared_ptr<torch::nn::Module>& base,
       std::vector<at::Device> devices,
-      const ReplicaFactory& factory,
-      RefreshPolicy policy,
+      const DataParallelOptions& options,
       const std::shared_ptr<TransferCounts>& counts);
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;

@@ -179,8 +179,8 @@ TEST_CASE("parameter that one replica uses has its gradient", "[dp][DP-43]") {
 }
 
 TEST_CASE("mean_loss over uneven chunks is the mean of all rows", "[dp]") {
-  for (const size_t devices : {2, 3, 4}) {
-    for (const int64_t rows : {1, 5, 7}) {
+  for (const size_t devices : {2, 3, 4, 5}) {
+    for (const int64_t rows : {1, 5, 7, 11}) {
       const auto net = make_base<ConvLinearImpl>(1);
       const auto plain = make_net<ConvLinearImpl>(1);
       tandem::DataParallel model(net, on_devices(devices));

@@ -29,7 +29,7 @@ class PackedMoments : public torch::autograd::Function<PackedMoments> {
       const auto [variance, mean] = at::var_mean(
           input.to(dtype),
           detail::dims_but_channels(input),
-          /*correction=*/0);
+          /*unbiased=*/false);
       const BatchMoments moments{packed};
       moments.count().fill_(count);
       moments.mean().copy_(mean);

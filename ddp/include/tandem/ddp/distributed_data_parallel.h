@@ -30,13 +30,16 @@ namespace tandem {
 ///    synchronised step; the next forward names those that got none.
 /// 3. Until `backward()` returns, gradients may be partly reduced; after it
 ///    threw, they are undefined and `zero_grad` starts afresh.
-/// 4. `to()` after wrapping is an error unless it changes nothing. `load()`
+/// 4. A rank's loss counts as much as any other's, unless ranks are weighed:
+///    `set_sample_weight`.
+/// 5. `to()` after wrapping is an error unless it changes nothing. `load()`
 ///    reads into this rank's module: let all ranks load the same, or load on
 ///    rank 0 before wrapping.
 ///
 /// **Threads**: one at a time; backward may run on another than forward.
 /// **Collective**: construction, each forward with grad mode and
-/// synchronisation on where buffers are broadcast, its backward, `mean_loss`.
+/// synchronisation on where buffers are sent or ranks weighed, its backward,
+/// `mean_loss`.
 /// The destructor waits for nobody.
 /// **Throws** at construction, on every rank: `ConfigError` naming the
 /// parameter, buffer or option that is unfit or differs; `PeerError` where

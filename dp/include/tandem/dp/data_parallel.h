@@ -63,7 +63,9 @@ class DataParallelEngine {
 /// replicas are summed into the wrapped module's by the ordinary `backward()`.
 ///
 /// 1. The wrapped module is replica 0, on the first device: its buffers (such
-///    as BatchNorm's statistics) are those that its own rows give.
+///    as BatchNorm's statistics) are those that its own rows give, unless the
+///    option `buffer_policy` merges them. `SyncBatchNorm` layers use the whole
+///    batch's.
 /// 2. The other replicas are made at construction, by `clone(device)` or the
 ///    option `replica_factory`, and follow the wrapped module's values, dtypes,
 ///    training flags and `requires_grad`; when values are copied is the

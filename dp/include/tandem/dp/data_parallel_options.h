@@ -11,10 +11,12 @@
 #include <torch/arg.h>
 #include <torch/nn/module.h>
 
+#include <tandem/core/buffer_policy.h>
+
 namespace tandem {
 
 /// When replicas receive the wrapped module's parameters. Buffers are copied at
-/// every forward, but for `no_sync()`: a stretch of it is for accumulation, in
+/// every forward (see `BufferPolicy`), but for `no_sync()`: a stretch of it is for accumulation, in
 /// which parameters must not change, and under `kChecked` and `kVersions`
 /// nothing is copied after its first forward.
 enum class RefreshPolicy {
@@ -80,6 +82,12 @@ struct DataParallelOptions {
   /// When replicas receive parameters; a copy takes all of them to each further
   /// device.
   TORCH_ARG(RefreshPolicy, refresh_policy) = RefreshPolicy::kChecked;
+
+  /// What becomes of the buffers that the replicas' forwards change (BatchNorm's
+  /// statistics). But for `kNone`, replicas receive the wrapped module's at
+  /// every forward; `kNone` leaves them what they had at construction or at the
+  /// last `refresh()`, changed by their own forwards.
+  TORCH_ARG(BufferPolicy, buffer_policy) = BufferPolicy::kFirst;
 
   /// Allows a device other than the CPU to appear more than once, which is of
   /// use in tests on one GPU; its replicas share it and are not faster.
