@@ -15,7 +15,7 @@ namespace tandem::sim_test {
 namespace {
 
 c10::impl::VirtualGuardImpl guard() {
-  return c10::impl::VirtualGuardImpl(at::kPrivateUse1);
+  return {at::kPrivateUse1};
 }
 
 /// Two devices whose uses of memory are checked.

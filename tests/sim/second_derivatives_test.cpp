@@ -62,9 +62,12 @@ void check_as_on_cpu(
 template <typename Layer>
 void check_recurrent(Layer layer, const at::Tensor& data) {
   using Impl = typename Layer::ContainedType;
-  check_as_on_cpu(layer, data, [](nn::Module& module, const at::Tensor& input) {
-    return std::get<0>(dynamic_cast<Impl&>(module).forward(input));
-  });
+  check_as_on_cpu(
+      std::move(layer),
+      data,
+      [](nn::Module& module, const at::Tensor& input) {
+        return std::get<0>(dynamic_cast<Impl&>(module).forward(input));
+      });
 }
 
 } // namespace
