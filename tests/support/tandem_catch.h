@@ -16,6 +16,7 @@
 
 namespace Catch::Matchers {
 
+// NOLINTNEXTLINE(readability-identifier-naming): 3.x's name
 inline auto ContainsSubstring(const std::string& part) {
   return Contains(part);
 }
