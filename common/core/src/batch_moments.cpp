@@ -4,6 +4,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/OpMathType.h>
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "channel_math.h"

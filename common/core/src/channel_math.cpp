@@ -1,5 +1,7 @@
 #include "channel_math.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace tandem::detail {

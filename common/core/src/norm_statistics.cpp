@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 #include <torch/nn/modules/batchnorm.h>

@@ -1,7 +1,9 @@
 #include <tandem/core/sync_batch_norm.h>
 
+#include <utility>
+
 #include <ATen/Functions.h>
-#include <c10/core/GradMode.h>
+#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/library.h>
