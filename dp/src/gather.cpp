@@ -143,7 +143,9 @@ bool gather(
   for (size_t chunk = 0; chunk < num_chunks; ++chunk) {
     call.visit_chunk_output(chunk, structures[chunk]);
     check_structure(
-        first, structures[chunk], replica_tag(chunk, devices[chunk]));
+        first,
+        structures[chunk],
+        replica_tag(chunk, devices[chunk]));
     call.visit_chunk_output(chunk, outputs[chunk]);
   }
   const Gatherer gatherer(devices, output_device, dim, counts);
