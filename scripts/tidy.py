@@ -1,12 +1,13 @@
-"""Runs clang-tidy on the files named on standard input.
+"""Runs clang-tidy on the files named on standard input, or on everything.
 
-    tidy.py BUILD_FOLDER JOBS
+    tidy.py BUILD_FOLDER JOBS [--all]
 
 For a public header CMake makes a unit that reads it alone
 (VERIFY_INTERFACE_HEADER_SETS). Where a source file of the same stem reads the
 header too, clang-tidy is left to that one, and the unit is only compiled. Files
 that the compile database doesn't know, private headers say, are left to the
-units that read them.
+units that read them. With --all that is every unit of the database, which may
+have unity units; public headers are then only compiled.
 """
 
 import concurrent.futures
@@ -94,24 +95,25 @@ def check(entry, build, only_compile):
     return run.stdout or run.stderr
 
 
-def is_covered(name, stems):
-    path = pathlib.Path(name)
-    return path.suffix == ".h" and path.stem in stems
-
-
 def main():
     build, jobs = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
     entries = load_database(build)
+    everything = "--all" in sys.argv
     units = {}
-    for name in sys.stdin.read().split("\n"):
+    for name in entries if everything else sys.stdin.read().split("\n"):
         entry = find_entry(name, entries)
         if entry:
             units[entry["file"]] = (name, entry)
     stems = {pathlib.Path(name).stem for name in entries if name.endswith(".cpp")}
+
+    def only_compile(name):
+        path = pathlib.Path(name)
+        return path.suffix == ".h" and (everything or path.stem in stems)
+
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         runs = {
-            pool.submit(check, entry, build, is_covered(name, stems)): name
+            pool.submit(check, entry, build, only_compile(name)): name
             for name, entry in units.values()
         }
         for run in concurrent.futures.as_completed(runs):

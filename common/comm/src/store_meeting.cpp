@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 namespace tandem::comm {
 
@@ -49,7 +50,7 @@ StoreMeeting::StoreMeeting(
 void StoreMeeting::arrive(int64_t rank, const std::string& value) {
   store_.set(key_of(rank), value);
   const auto num_arrived = store_.add(name_ + "/count", 1);
-  if (num_arrived == static_cast<int64_t>(ranks_.size())) {
+  if (std::cmp_equal(num_arrived, ranks_.size())) {
     store_.set(complete_key(), "1");
   }
 }

@@ -26,7 +26,7 @@ torch::Library& library(const std::string& name_space, DispatchKey key) {
 /// "add.Tensor" of "aten::add.Tensor"; empty for other namespaces.
 std::string aten_name(const c10::OperatorName& name) {
   constexpr std::string_view prefix = "aten::";
-  if (name.name.compare(0, prefix.size(), prefix) != 0) {
+  if (!name.name.starts_with(prefix)) {
     return {};
   }
   auto own = name.name.substr(prefix.size());

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -94,7 +95,7 @@ void LaunchSession::start_ranks() {
     note("OMP_NUM_THREADS is not set: each rank gets OMP_NUM_THREADS=1");
   }
   const auto num_cores = std::thread::hardware_concurrency();
-  if (num_cores != 0 && options_.num_ranks() > num_cores) {
+  if (num_cores != 0 && std::cmp_greater(options_.num_ranks(), num_cores)) {
     note(fmt::format(
         "{} ranks share {} cores: expect no speed-up beyond that",
         options_.num_ranks(),
