@@ -23,7 +23,7 @@ std::optional<std::string> proc_value(
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const auto colon = line.find(':');
-    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) {
+    if (colon == std::string::npos || !line.starts_with(key)) {
       continue;
     }
     const auto begin = line.find_first_not_of(" \t", colon + 1);

@@ -35,7 +35,7 @@ at::Tensor as_index(c10::ArrayRef<size_t> rows, int64_t num_rows) {
   std::vector<int64_t> index;
   index.reserve(rows.size());
   for (const size_t row : rows) {
-    if (row >= static_cast<size_t>(num_rows)) {
+    if (std::cmp_greater_equal(row, num_rows)) {
       throw ShapeError(fmt::format(
           "ImageDataSet: row: expected below {}, got {}",
           num_rows,

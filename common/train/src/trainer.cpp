@@ -121,7 +121,7 @@ class Fit {
   /// The batches of the next step; none at the end of the epoch.
   std::vector<Batch> next_group(BatchSource& source) const {
     std::vector<Batch> group;
-    while (static_cast<int64_t>(group.size()) < options_.accumulation()) {
+    while (std::cmp_less(group.size(), options_.accumulation())) {
       auto batch = source.next();
       if (!batch) {
         break;
