@@ -54,7 +54,7 @@ int run_train(
   const WorkerScope worker(placement);
   const auto row = run_training(worker, recipe);
   if (worker.is_main()) {
-    std::cout << training_summary(row) << std::endl;
+    std::cout << training_summary(row) << '\n' << std::flush;
     if (!options.json.empty()) {
       train::write_results(
           options.json,

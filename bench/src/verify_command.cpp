@@ -71,14 +71,16 @@ train::ResultRow verify_model(
                      largest,
                      kVerifyTolerance,
                      largest < kVerifyTolerance ? "ok" : "FAILED")
-              << std::endl;
+              << '\n'
+              << std::flush;
   }
   if (!report.first_mismatch.empty()) {
     std::cerr << fmt::format(
                      "verify {}: first to differ: {}",
                      row.name(),
                      report.first_mismatch)
-              << std::endl;
+              << '\n'
+              << std::flush;
   }
   return row;
 }
@@ -139,7 +141,7 @@ int verify_each(
       words.insert(words.end(), {"--refresh-policy", options.refresh});
     }
     if (options.keep_buffers_local) {
-      words.push_back("--no-broadcast-buffers");
+      words.emplace_back("--no-broadcast-buffers");
     }
     for (auto& word : placement_words(request)) {
       words.push_back(std::move(word));

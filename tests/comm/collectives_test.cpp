@@ -140,20 +140,20 @@ TEST_CASE("collectives leave gradients' graph alone", "[comm]") {
 TEST_CASE(
     "all-reduce gives the same bits on all ranks and at every call",
     "[comm][COL-08]") {
-  constexpr int64_t kElems = 1 << 18;
-  constexpr int kCalls = 3;
+  constexpr int64_t num_elems = 1 << 18;
+  constexpr int num_calls = 3;
   for (const int64_t world_size : {2, 3, 4}) {
     CAPTURE(world_size);
     auto generator = at::detail::createCPUGenerator(7);
     std::vector<at::Tensor> inputs;
     double scale = 1;
     for (int64_t rank = 0; rank < world_size; ++rank) {
-      inputs.push_back(torch::randn({kElems}, generator) * scale);
+      inputs.push_back(torch::randn({num_elems}, generator) * scale);
       scale *= 10;
     }
     const auto results = run_ranks(world_size, [&](RankContext& context) {
       std::vector<at::Tensor> sums;
-      for (int call = 0; call < kCalls; ++call) {
+      for (int call = 0; call < num_calls; ++call) {
         sums.push_back(inputs[context.rank()].clone());
         context.group()->all_reduce(sums.back());
       }
@@ -173,24 +173,24 @@ TEST_CASE(
 }
 
 TEST_CASE("collectives started together end in any order of waits", "[comm]") {
-  constexpr int kStarted = 50;
+  constexpr int num_started = 50;
   const auto results = run_ranks(3, [](RankContext& context) {
     std::vector<at::Tensor> tensors;
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     auto& group = *context.group();
-    for (int i = 0; i < kStarted; ++i) {
+    for (int i = 0; i < num_started; ++i) {
       tensors.push_back(torch::full({100}, i + context.rank(), at::kLong));
       works.push_back(
           i % 2 == 0 ? group.all_reduce_async(tensors.back())
                      : group.broadcast_async(tensors.back(), i % 3));
     }
-    for (int i = kStarted - 1; i >= 0; --i) {
+    for (int i = num_started - 1; i >= 0; --i) {
       group.wait(works[i], "collective " + std::to_string(i));
     }
     return tensors;
   });
   for (const auto& tensors : results) {
-    for (int i = 0; i < kStarted; ++i) {
+    for (int i = 0; i < num_started; ++i) {
       const int64_t expected = i % 2 == 0 ? 3 * i + 3 : i + i % 3;
       CHECK(at::equal(tensors[i], torch::full({100}, expected, at::kLong)));
     }

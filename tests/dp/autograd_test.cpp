@@ -126,7 +126,9 @@ TEST_CASE("double backward through all replicas equals the plain one", "[dp]") {
   for (const size_t devices : {2, 3}) {
     for (const bool forward_between : {false, true}) {
       Pair pair(devices);
-      penalty([&](auto x) { return pair.plain->forward(x); }, *pair.plain)
+      penalty(
+          [&](const auto& x) { return pair.plain->forward(x); },
+          *pair.plain)
           .backward();
       const auto total = penalty(
           [&](auto x) {
@@ -186,7 +188,7 @@ TEST_CASE("change between forward and backward is the plain error", "[dp]") {
   for (const bool again : {false, true}) {
     Pair pair;
     const auto plain = error_after(
-        [&](auto x) { return pair.plain->forward(x); },
+        [&](const auto& x) { return pair.plain->forward(x); },
         *pair.plain,
         again);
     const auto wrapped =

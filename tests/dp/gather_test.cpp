@@ -90,7 +90,7 @@ TEST_CASE("first device and output device are any that exist", "[dp][DP-11]") {
       net->to(list.front());
       auto options = on_devices(2).devices(list);
       if (output_device) {
-        options.output_device(*output_device);
+        options.output_device(output_device);
       }
       tandem::DataParallel model(net, options);
       const auto output = model(input);

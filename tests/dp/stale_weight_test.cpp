@@ -204,7 +204,7 @@ TEST_CASE("steps of every optimizer reach the next forward", "[dp][DP-20]") {
         for (int step = 0; step < steps; ++step) {
           optimizer->step([&] {
             optimizer->zero_grad();
-            const auto loss = -forward(input).select(1, 0).mean();
+            auto loss = -forward(input).select(1, 0).mean();
             loss.backward();
             return loss;
           });
@@ -242,7 +242,7 @@ TEST_CASE("kVersions sees versions, addresses and backwards", "[dp]") {
     check_seen(scale, visible_writes(), grad_mode);
     for (const auto& [name, set] : hidden_writes()) {
       INFO(name);
-      const double before = scale.net->weight.item<double>();
+      const auto before = scale.net->weight.item<double>();
       set(*scale.net, before + 1);
       CHECK(scale.seen() == before); // the documented blind spot
       const torch::AutoGradMode grad_on(true);

@@ -16,8 +16,8 @@ constexpr int64_t kChannels = 3;
 /// Two norms with something between them, for any number of dimensions.
 template <typename Norm>
 struct NormStackImpl : torch::nn::Cloneable<NormStackImpl<Norm>> {
-  explicit NormStackImpl(BatchNormOptions norm_options)
-      : options(std::move(norm_options)) {
+  explicit NormStackImpl(const BatchNormOptions& norm_options)
+      : options(norm_options) {
     reset();
   }
   void reset() override {

@@ -4,6 +4,9 @@
 
 #include <string>
 
+// Its CHECK comes before Catch2's, which is then the one that tests see.
+#include <c10/util/Logging.h>
+
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #define TANDEM_CATCH_VERSION 3
