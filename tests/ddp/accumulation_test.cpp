@@ -92,20 +92,20 @@ TEST_CASE("a no-grad forward in no_sync leaves no gradient", "[ddp][DDP-33]") {
 }
 
 TEST_CASE("four micro-batches equal one batch", "[ddp][DDP-35]") {
-  constexpr int64_t kMicro = 4;
+  constexpr int64_t num_parts = 4;
   const auto batch = normal({24, 2}, 3);
   Mlp alone;
   alone(batch).square().mean().backward();
   run_ranks(2, [&](RankContext& context) {
     Mlp net;
     DistributedDataParallel model(net);
-    const auto parts = share(batch, context).chunk(kMicro);
+    const auto parts = share(batch, context).chunk(num_parts);
     const auto accumulate = [&](const at::Tensor& part) {
-      (model(part).square().mean() / kMicro).backward();
+      (model(part).square().mean() / num_parts).backward();
     };
     {
       const auto guard = model->no_sync();
-      for (int64_t i = 0; i + 1 < kMicro; ++i) {
+      for (int64_t i = 0; i + 1 < num_parts; ++i) {
         accumulate(parts[i]);
       }
     }

@@ -23,7 +23,7 @@ std::shared_ptr<R> make_reducer(
     names[i] = std::to_string(i);
   }
   std::vector<bool> sparse(parameters.size(), false);
-  const auto make = [&](auto... last) {
+  const auto make = [&](const auto&... last) {
     return std::make_shared<R>(
         std::move(parameters),
         std::move(buckets),
@@ -87,22 +87,18 @@ at::Tensor train_with_oracle(
 }
 
 TEST_CASE("two ranks equal c10d::Reducer bit for bit", "[ddp][oracle]") {
-  constexpr int64_t kOracleSteps = 6;
+  constexpr int64_t num_steps = 6;
   for (const auto dtype : {at::kFloat, at::kDouble}) {
     for (const int64_t cap_bytes : {512, 1 << 20}) {
       const auto pairs = run_ranks(2, [&](RankContext& context) {
         context.doing("c10d::Reducer");
-        const auto expected = train_with_oracle(
-            Mlp(dtype),
-            context,
-            kOracleSteps,
-            cap_bytes,
-            dtype);
+        const auto expected =
+            train_with_oracle(Mlp(dtype), context, num_steps, cap_bytes, dtype);
         context.doing("tandem's reducer");
         const auto trained = train_as_rank(
             Mlp(dtype),
             context,
-            kOracleSteps,
+            num_steps,
             Options().first_bucket_bytes(cap_bytes).bucket_cap_bytes(cap_bytes),
             dtype);
         return std::make_pair(trained, expected);

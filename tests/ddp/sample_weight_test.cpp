@@ -223,10 +223,10 @@ TEST_CASE("weights that add up to nothing are an error on all ranks", "[ddp]") {
 }
 
 TEST_CASE("a weight below zero or not finite changes nothing", "[ddp]") {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   run_ranks(2, [&](RankContext& context) {
     WeighedRank self(context);
-    for (const double weight : {-1.0, -kInfinity, kInfinity, std::nan("")}) {
+    for (const double weight : {-1.0, -infinity, infinity, std::nan("")}) {
       const auto message =
           message_thrown_by([&] { self.model->set_sample_weight(weight); });
       TORCH_CHECK(contains(
