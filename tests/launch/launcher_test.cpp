@@ -29,7 +29,7 @@ class CaughtOutput {
   std::string text() const {
     std::string result(static_cast<std::size_t>(::lseek(fd(), 0, SEEK_END)), 0);
     const auto size = ::pread(fd(), result.data(), result.size(), 0);
-    CHECK(size == static_cast<ssize_t>(result.size()));
+    CHECK(std::cmp_equal(size, result.size()));
     return result;
   }
 

@@ -36,7 +36,7 @@ TEST_CASE(
   int64_t num_operators = 0;
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
-    if (!op || name.name.compare(0, 6, "aten::") != 0) {
+    if (!op || !name.name.starts_with("aten::")) {
       continue;
     }
     using c10::DispatchKey;

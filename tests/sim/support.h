@@ -39,10 +39,10 @@ struct Recipe {
 template <typename Make, typename Forward>
 Recipe recipe(
     const std::string& name,
-    Make make,
+    const Make& make,
     const Tensors& data,
-    Forward forward) {
-  using Impl = typename std::invoke_result_t<Make>::ContainedType;
+    const Forward& forward) {
+  using Impl = typename std::invoke_result_t<const Make&>::ContainedType;
   return {
       name,
       [make] { return make().ptr(); },
@@ -54,7 +54,10 @@ Recipe recipe(
 
 /// For modules whose forward takes the one tensor of the data.
 template <typename Make>
-Recipe recipe(const std::string& name, Make make, const Tensors& data) {
+Recipe recipe(
+    const std::string& name,
+    const Make& make,
+    const Tensors& data) {
   return recipe(name, make, data, [](auto& module, const Tensors& inputs) {
     return module.forward(inputs.at(0));
   });

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "block.h"
+#include "block_cache.h"
 #include "runtime.h"
 #include "thread_devices.h"
 
@@ -30,8 +31,9 @@ class SimAllocator final : public c10::DeviceAllocator {
   bool initialized() override {
     return is_initialized();
   }
-  // Nothing is cached.
-  void emptyCache(c10::MempoolId_t /*pool*/) override {}
+  void emptyCache(c10::MempoolId_t /*pool*/) override {
+    BlockCache::get().clear();
+  }
   void recordStream(const c10::DataPtr& pointer, c10::Stream stream) override {
     if (auto* const log = use_log_of(pointer)) {
       active_hazards()->record_stream(*log, stream);

@@ -1,7 +1,6 @@
 #include "block.h"
 
-#include <c10/core/impl/alloc_cpu.h>
-
+#include "block_cache.h"
 #include "device_memory.h"
 #include "hazards.h"
 #include "runtime.h"
@@ -55,7 +54,7 @@ c10::DataPtr allocate_block(
   }
   void* memory = nullptr;
   try {
-    memory = c10::alloc_cpu(num_bytes + sizeof(BlockHeader));
+    memory = BlockCache::get().allocate(num_bytes + sizeof(BlockHeader));
   } catch (...) {
     if (owner != nullptr) {
       owner->release(static_cast<int64_t>(num_bytes));
@@ -78,7 +77,9 @@ void free_block(void* data) {
   if (header->owner != nullptr) {
     header->owner->release(header->num_bytes);
   }
-  c10::free_cpu(header);
+  BlockCache::get().free(
+      header,
+      static_cast<size_t>(header->num_bytes) + sizeof(BlockHeader));
 }
 
 DeviceMemory* owner_of(const c10::DataPtr& pointer) {
