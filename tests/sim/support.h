@@ -54,10 +54,7 @@ Recipe recipe(
 
 /// For modules whose forward takes the one tensor of the data.
 template <typename Make>
-Recipe recipe(
-    const std::string& name,
-    const Make& make,
-    const Tensors& data) {
+Recipe recipe(const std::string& name, const Make& make, const Tensors& data) {
   return recipe(name, make, data, [](auto& module, const Tensors& inputs) {
     return module.forward(inputs.at(0));
   });
