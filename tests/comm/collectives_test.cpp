@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <torch/torch.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/comm/comm.h>
 #include <tandem/core/errors.h>

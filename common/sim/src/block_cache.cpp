@@ -3,6 +3,7 @@
 #include <bit>
 
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Exception.h>
 
 namespace tandem::sim {
 
