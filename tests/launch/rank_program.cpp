@@ -25,7 +25,8 @@ void meet() {
   auto sum = at::full({1}, static_cast<double>(tandem::comm::rank() + 1));
   tandem::comm::all_reduce(sum);
   std::cout << "sum " << sum.item<double>() << " of "
-            << tandem::comm::world_size() << std::endl;
+            << tandem::comm::world_size() << '\n'
+            << std::flush;
   tandem::comm::destroy_process_group();
 }
 
@@ -37,11 +38,11 @@ void act(const std::string& action) {
   if (verb == "meet") {
     meet();
   } else if (verb == "ready") {
-    std::cout << "ready " << ::getpid() << std::endl;
+    std::cout << "ready " << ::getpid() << '\n' << std::flush;
   } else if (verb == "say") {
-    std::cout << value << std::endl;
+    std::cout << value << '\n' << std::flush;
   } else if (verb == "err") {
-    std::cerr << value << std::endl;
+    std::cerr << value << '\n';
   } else if (verb == "ignore-term") {
     std::signal(SIGTERM, SIG_IGN);
   } else if (verb == "hang") {
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {
       }
     }
   } catch (...) {
-    std::cerr << tandem::message_of(std::current_exception()) << std::endl;
+    std::cerr << tandem::message_of(std::current_exception()) << '\n';
     return 1;
   }
 }
