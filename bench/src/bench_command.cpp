@@ -64,14 +64,7 @@ std::string bench_header(
                              : "default",
       options.link_latency_us,
       options.link_gb_per_s);
-  for (const auto& row : rows) {
-    if (!has_cores(row, environment.cores)) {
-      header += fmt::format(
-          "# {}: more threads than cores, so its speed says nothing\n",
-          row.name());
-    }
-  }
-  return header;
+  return header + notes_on_cores(rows, environment.cores);
 }
 
 int report(

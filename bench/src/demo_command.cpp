@@ -94,7 +94,7 @@ std::string demo_header(
     const DemoOptions& options,
     const train::Environment& environment,
     const std::vector<train::ResultRow>& rows) {
-  auto header = fmt::format(
+  const auto header = fmt::format(
       "# tandem {}, LibTorch {}, {} cores ({}); {} on {}, one epoch, {} images "
       "a step, every strategy in processes of its own\n",
       environment.tandem,
@@ -104,14 +104,7 @@ std::string demo_header(
       options.model,
       options.data,
       options.batch);
-  for (const auto& row : rows) {
-    if (!has_cores(row, environment.cores)) {
-      header += fmt::format(
-          "# {}: more threads than cores, so its speed says nothing\n",
-          row.name());
-    }
-  }
-  return header;
+  return header + notes_on_cores(rows, environment.cores);
 }
 
 std::string demo_footer(const std::vector<train::ResultRow>& verified) {

@@ -2,6 +2,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <tandem/core/allocated_memory.h>
 #include <tandem/train/environment.h>
 
 namespace tandem::bench {
@@ -10,13 +11,9 @@ std::vector<int64_t> peak_bytes(const WorkerScope& worker) {
   if (worker.device().is_cpu()) {
     return {train::peak_resident_bytes()};
   }
-  constexpr auto all =
-      static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   std::vector<int64_t> peaks;
   for (const auto& device : worker.devices()) {
-    const auto statistics =
-        c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-    peaks.push_back(statistics.allocated_bytes[all].peak);
+    peaks.push_back(allocated_memory(device).value().peak_bytes);
   }
   return peaks;
 }

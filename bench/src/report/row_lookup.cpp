@@ -1,5 +1,7 @@
 #include "report/row_lookup.h"
 
+#include <fmt/format.h>
+
 #include <tandem/core/order_statistics.h>
 
 namespace tandem::bench {
@@ -24,6 +26,20 @@ double median_ms(const train::ResultRow& row) {
 
 bool has_cores(const train::ResultRow& row, int64_t cores) {
   return row.device == "cuda" || row.workers * row.threads_per_worker <= cores;
+}
+
+std::string notes_on_cores(
+    const std::vector<train::ResultRow>& rows,
+    int64_t cores) {
+  std::string notes;
+  for (const auto& row : rows) {
+    if (!has_cores(row, cores)) {
+      notes += fmt::format(
+          "# {}: more threads than cores, so its speed says nothing\n",
+          row.name());
+    }
+  }
+  return notes;
 }
 
 } // namespace tandem::bench

@@ -22,4 +22,9 @@ double median_ms(const train::ResultRow& row);
 /// says something.
 bool has_cores(const train::ResultRow& row, int64_t cores);
 
+/// A line of text for each row that has not.
+std::string notes_on_cores(
+    const std::vector<train::ResultRow>& rows,
+    int64_t cores);
+
 } // namespace tandem::bench
