@@ -20,8 +20,15 @@ import shlex
 import subprocess
 import sys
 
-# As scripts/setup.sh --with-lint installs it.
-TOOL = str(pathlib.Path(".deps/lint/bin/clang-tidy").resolve())
+# As scripts/setup.sh --with-lint installs it; the script in its bin/ would break
+# if the checkout moved.
+TOOL = str(
+    next(
+        pathlib.Path.cwd().glob(
+            ".deps/lint/lib/python3*/site-packages/clang_tidy/data/bin/clang-tidy"
+        )
+    )
+)
 
 
 def load_database(build):
