@@ -48,7 +48,8 @@ std::vector<at::Tensor> train(
     at::ScalarType dtype = at::kDouble) {
   torch::optim::SGD optimizer(
       net.parameters(),
-      torch::optim::SGDOptions(0.1).momentum(0.9));
+      // Small: larger steps would amplify what float rounds.
+      torch::optim::SGDOptions(0.01).momentum(0.9));
   std::vector<at::Tensor> results;
   for (uint64_t step = 0; step < 3; ++step) {
     optimizer.zero_grad();
