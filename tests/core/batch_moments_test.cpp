@@ -86,7 +86,7 @@ TEST_CASE("moments have the derivatives of plain operators", "[core]") {
     at::Tensor m2;
     if (plain) {
       mean = input.mean(at::IntArrayRef{0, 2});
-      m2 = (input - mean.view({1, 2, 1})).square().sum({0, 2});
+      m2 = (input - mean.view({1, 2, 1})).square().sum(at::IntArrayRef{0, 2});
     } else {
       const auto moments = tandem::moments_of(input);
       mean = moments.mean();

@@ -17,6 +17,17 @@ tandem::BucketItem doubles(int64_t numel) {
   return {numel * 8, kDoubleType};
 }
 
+/// Of 200 bytes each, the types in turn.
+std::vector<tandem::BucketItem> mixed_items() {
+  return {
+      floats(50),
+      doubles(25),
+      floats(50),
+      doubles(25),
+      floats(50),
+      doubles(25)};
+}
+
 } // namespace
 
 TEST_CASE(
@@ -30,14 +41,8 @@ TEST_CASE(
 
 TEST_CASE("bucket plan keeps types apart", "[core][DDP-19]") {
   CHECK(
-      tandem::plan_buckets(
-          {floats(50),
-           doubles(25),
-           floats(50),
-           doubles(25),
-           floats(50),
-           doubles(25)},
-          {400}) == Buckets{{0, 2}, {1, 3}, {4}, {5}});
+      tandem::plan_buckets(mixed_items(), {400}) ==
+      Buckets{{0, 2}, {1, 3}, {4}, {5}});
 }
 
 TEST_CASE("bucket plan takes the next cap after the first", "[core][DDP-19]") {
@@ -47,14 +52,8 @@ TEST_CASE("bucket plan takes the next cap after the first", "[core][DDP-19]") {
 
 TEST_CASE("bucket plan counts caps for each type", "[core][DDP-19]") {
   CHECK(
-      tandem::plan_buckets(
-          {floats(50),
-           doubles(25),
-           floats(50),
-           doubles(25),
-           floats(50),
-           doubles(25)},
-          {200, 400}) == Buckets{{0}, {1}, {2, 4}, {3, 5}});
+      tandem::plan_buckets(mixed_items(), {200, 400}) ==
+      Buckets{{0}, {1}, {2, 4}, {3, 5}});
 }
 
 TEST_CASE("bucket plan of nothing is empty", "[core][DDP-19]") {

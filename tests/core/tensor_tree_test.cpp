@@ -1,3 +1,5 @@
+#include <variant>
+
 #include <torch/torch.h>
 
 #include <tandem/core/tensor_tree.h>
@@ -82,6 +84,8 @@ TEST_CASE("tensor tree names where each tensor sits", "[core]") {
           "[1][\"logits\"][0]",
           "[1][\"logits\"][1]"});
   CHECK(paths_of(number(1)) == std::vector<std::string>{""});
+  const std::variant<int, at::Tensor> second = number(1);
+  CHECK(paths_of(second) == std::vector<std::string>{"[1]"});
 }
 
 TEST_CASE("tensor tree walks a declared aggregate by field", "[core]") {
@@ -105,13 +109,16 @@ TEST_CASE("tensor tree tells empties apart from present parts", "[core]") {
 
 TEST_CASE("tensor tree orders an unordered map by key", "[core]") {
   std::unordered_map<int, at::Tensor> map;
-  for (const int key : {7, 3, 5, 1}) {
+  for (const int key : {7, 12, 3, 100, 5, 1}) {
     map.emplace(key, number(key));
   }
-  const auto tensors = tensors_in(map);
-  REQUIRE(tensors.size() == 4);
-  CHECK(tensors[0].item<double>() == 1);
-  CHECK(tensors[3].item<double>() == 7);
+  std::vector<double> values;
+  for (const auto& tensor : tensors_in(map)) {
+    values.push_back(tensor.item<double>());
+  }
+  // As text.
+  CHECK(values == std::vector<double>{1, 100, 12, 3, 5, 7});
+  CHECK(paths_of(map)[2] == "[\"12\"]");
 }
 
 TEST_CASE("tensor tree takes types declared plain and vector<bool>", "[core]") {

@@ -117,8 +117,15 @@ TEST_CASE("evaluation leaves merged statistics bit for bit", "[dp]") {
   model(batch_of(5, 1).to(at::kFloat));
   const auto before = snapshot(net->buffers());
   model->eval();
-  model(batch_of(5, 2).to(at::kFloat));
+  const auto copies_of_a_forward = [&] {
+    const auto earlier = model->counters().copies;
+    model(batch_of(5, 2).to(at::kFloat));
+    return model->counters().copies - earlier;
+  };
+  const auto evaluation_copies = copies_of_a_forward();
   CHECK(are_close(net->buffers(), before, 0));
+  model->train();
+  CHECK(copies_of_a_forward() > evaluation_copies);
 }
 
 TEST_CASE("without a policy each replica keeps its statistics", "[dp]") {

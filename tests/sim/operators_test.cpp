@@ -69,6 +69,7 @@ TEST_CASE("out= and resizing give the device's tensor new bytes", "[sim]") {
   torch::add_out(out, a, a);
   CHECK(handle.is_same(out));
   CHECK(same_bits(handle, torch::full({3, 4}, 2.0F)));
+  CHECK(out.storage().nbytes() == 12 * sizeof(float));
   auto first = torch::empty({0}, sim::device(0));
   auto second =
       torch::empty({0}, torch::device(sim::device(0)).dtype(at::kLong));
