@@ -8,6 +8,8 @@
 
 #include <sstream>
 
+#include <tandem/core/errors.h>
+
 #include "support.h"
 #include "tandem_catch.h"
 
