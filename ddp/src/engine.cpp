@@ -11,6 +11,7 @@
 #include <tandem/comm/comm.h>
 #include <tandem/core/batch_rows.h>
 #include <tandem/core/errors.h>
+#include <tandem/core/statistics_group.h>
 #include <tandem/core/tree_visitors.h>
 
 #include "flat_broadcast.h"
@@ -19,6 +20,7 @@
 #include "module_agreement.h"
 #include "module_checks.h"
 #include "module_tensors.h"
+#include "rank_statistics.h"
 #include "rank_text.h"
 #include "reducer.h"
 
@@ -113,6 +115,9 @@ DistributedEngine::DistributedEngine(
       statistics_ = nullptr;
     }
   }
+  if (tensors_->num_sync_batch_norms > 0) {
+    rank_statistics_ = std::make_shared<RankStatistics>(*group_, module);
+  }
   reducer_ = std::make_shared<Reducer>(group_, *tensors_, options_);
 }
 
@@ -125,9 +130,22 @@ void DistributedEngine::run(
   if (reducer_ && at::GradMode::is_enabled()) {
     run_recorded(call, module, synchronisation);
   } else {
-    invoke_on(call, module, device_);
+    invoke(call, module, std::nullopt);
   }
   ++counters_.forwards;
+}
+
+void DistributedEngine::invoke(
+    ForwardCall& call,
+    torch::nn::Module& module,
+    std::optional<double> weight) {
+  if (!rank_statistics_) {
+    invoke_on(call, module, device_);
+    return;
+  }
+  const auto seat = rank_statistics_->seat(weight);
+  const StatisticsScope scope(seat.get());
+  invoke_on(call, module, device_);
 }
 
 void DistributedEngine::run_recorded(
@@ -138,19 +156,20 @@ void DistributedEngine::run_recorded(
   call.visit_inputs(inputs);
   const auto rows = batch_rows(inputs.tensors, kBatchDim);
   reducer_->prepare_forward(synchronisation.is_on);
-  const auto weight = weigh(synchronisation, rows);
+  const auto weight = weight_of(synchronisation, rows);
   if (!synchronisation.is_on) {
-    invoke_on(call, module, device_);
+    invoke(call, module, weight);
     return;
   }
-  reducer_->weigh(weight);
+  accumulated_rows_ = 0;
+  reducer_->weigh(weigh(weight));
   if (buffers_) {
     buffers_->run(*group_, counters_);
   }
   if (statistics_) {
     statistics_->begin();
   }
-  invoke_on(call, module, device_);
+  invoke(call, module, weight);
   if (statistics_) {
     merge_statistics(rows.value_or(1));
   }
@@ -159,34 +178,36 @@ void DistributedEngine::run_recorded(
   reducer_->watch(outputs.tensors);
 }
 
-/// The weight of the gradients that this forward lets be reduced: its own and
-/// those that accumulated before. Null for none, or for that of any rank.
-std::shared_ptr<GradientWeight> DistributedEngine::weigh(
+/// The weight of the gradients of this forward and those that accumulated
+/// before; absent: that of any rank.
+std::optional<double> DistributedEngine::weight_of(
     const Synchronisation& synchronisation,
     std::optional<int64_t> rows) {
-  double weight = 0;
   if (const auto* number = std::get_if<double>(&synchronisation.weight)) {
-    weight = *number;
-  } else if (
-      std::get<SampleWeight>(synchronisation.weight) == SampleWeight::kEqual) {
+    return *number;
+  }
+  if (std::get<SampleWeight>(synchronisation.weight) == SampleWeight::kEqual) {
     accumulated_rows_ = 0;
-    return nullptr;
-  } else if (!rows) {
+    return std::nullopt;
+  }
+  if (!rows) {
     throw ShapeError(fmt::format(
         "{} sample weight: expected an input with rows to count, got none. Set "
         "a number, set_sample_weight(rows)",
         rank_tag(*group_)));
-  } else {
-    accumulated_rows_ += *rows;
-    weight = static_cast<double>(accumulated_rows_);
   }
-  if (!synchronisation.is_on) {
+  accumulated_rows_ += *rows;
+  return static_cast<double>(accumulated_rows_);
+}
+
+std::shared_ptr<GradientWeight> DistributedEngine::weigh(
+    std::optional<double> weight) {
+  if (!weight) {
     return nullptr;
   }
-  accumulated_rows_ = 0;
   ++counters_.collectives;
   counters_.bytes_moved += sizeof(double);
-  return std::make_shared<GradientWeight>(group_, weight);
+  return std::make_shared<GradientWeight>(group_, *weight);
 }
 
 void DistributedEngine::agree_on_sample_weights(bool are_used) {
@@ -295,6 +316,11 @@ Counters DistributedEngine::counters() const {
     const auto reduced = reducer_->counters();
     total.collectives += reduced.collectives;
     total.bytes_moved += reduced.bytes_moved;
+  }
+  if (rank_statistics_) {
+    const auto met = rank_statistics_->counters();
+    total.collectives += met.collectives;
+    total.bytes_moved += met.bytes_moved;
   }
   return total;
 }

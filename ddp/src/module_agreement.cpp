@@ -66,7 +66,9 @@ std::vector<Statement> all_statements(
           options.gradient_as_bucket_view()),
       {"option buffer_policy", buffer_policy_name(options.buffer_policy())},
       {"number of parameters", fmt::to_string(tensors.parameters.size())},
-      {"number of buffers", fmt::to_string(tensors.buffers.size())}};
+      {"number of buffers", fmt::to_string(tensors.buffers.size())},
+      {"number of SyncBatchNorm layers",
+       fmt::to_string(tensors.num_sync_batch_norms)}};
   for (const auto& more :
        {statements_about("parameter", tensors.parameters),
         statements_about("buffer", tensors.buffers)}) {

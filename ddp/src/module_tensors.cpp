@@ -1,5 +1,7 @@
 #include "module_tensors.h"
 
+#include "rank_statistics.h"
+
 namespace tandem::detail {
 
 namespace {
@@ -35,7 +37,8 @@ std::vector<std::string> undefined_parameters(const torch::nn::Module& module) {
 ModuleTensors::ModuleTensors(const torch::nn::Module& module)
     : parameters(unique_parameters(module)),
       buffers(unique_buffers(module)),
-      undefined(undefined_parameters(module)) {
+      undefined(undefined_parameters(module)),
+      num_sync_batch_norms(count_sync_batch_norms(module)) {
   for (const auto& parameter : parameters) {
     (parameter.tensor.requires_grad() ? trained : frozen).push_back(parameter);
   }

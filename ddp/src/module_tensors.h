@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ModuleTensors {
   std::vector<NamedTensor> frozen;
   /// Names registered without a tensor, as LibTorch does for an absent bias.
   std::vector<std::string> undefined;
+  /// Layers that meet other ranks in forward.
+  int64_t num_sync_batch_norms;
 
   explicit ModuleTensors(const torch::nn::Module& module);
 

@@ -35,10 +35,28 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
             .eps(options.eps()));
   }
   const auto batch = group->combine(*this, moments_of(input));
-  if (is_training() && tracks) {
+  if (is_training() && tracks && !group->is_recomputation()) {
     update_running_statistics(batch);
   }
   return normalize(input, batch);
+}
+
+void SyncBatchNormImpl::share_tensors(
+    const at::Tensor& in_weight,
+    const at::Tensor& in_bias,
+    const at::Tensor& in_running_mean,
+    const at::Tensor& in_running_var,
+    const at::Tensor& in_num_batches_tracked) {
+  weight = parameters_["weight"] = in_weight;
+  bias = parameters_["bias"] = in_bias;
+  for (const auto& [own, given] :
+       {std::pair(running_mean, in_running_mean),
+        std::pair(running_var, in_running_var),
+        std::pair(num_batches_tracked, in_num_batches_tracked)}) {
+    if (own.defined()) {
+      own.set_data(given);
+    }
+  }
 }
 
 double SyncBatchNormImpl::next_average_factor() {

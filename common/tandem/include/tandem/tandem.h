@@ -5,6 +5,8 @@
 
 #include <tandem/check_equivalence.h>
 #include <tandem/comm/comm.h>
+#include <tandem/comm/join.h>
+#include <tandem/core/convert_sync_batch_norm.h>
 #include <tandem/core/errors.h>
 #include <tandem/core/single_device.h>
 #include <tandem/core/sync_batch_norm.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include <torch/nn/module.h>
 
 #include <tandem/core/batch_moments.h>
@@ -27,6 +29,16 @@ class StatisticsGroup {
   virtual BatchMoments combine(
       const torch::nn::Module& layer,
       const BatchMoments& own) = 0;
+
+  /// The group for layers of this forward that are called once more in its
+  /// backward (activations that are recomputed): to be asked for in forward,
+  /// entered by a scope around the recomputation. Its layers leave their
+  /// running statistics alone. Never null; by default its `combine` throws
+  /// `ConfigError`.
+  virtual std::shared_ptr<StatisticsGroup> for_recomputation();
+  virtual bool is_recomputation() const {
+    return false;
+  }
 };
 
 /// Makes `group` the one that layers called in this thread find, until it is

@@ -19,8 +19,10 @@ namespace tandem {
 /// BatchNorm. Options, parameters and buffers are those of
 /// `torch::nn::BatchNorm`, so checkpoints interchange.
 ///
-/// The replicas meet in forward, in each call of each such layer; they may have
-/// different numbers of rows, one too. Backward waits for nobody.
+/// The replicas or ranks meet in forward, in each call of each such layer; they
+/// may have different numbers of rows, one or none too. Backward waits for
+/// nobody under `DataParallel`; under `DistributedDataParallel` the ranks meet
+/// in it again, in each layer that the loss depends on. In `eval` they do not.
 ///
 /// **Shapes**: input and output [N, C, ...], any number of further dimensions.
 /// **Collective** inside a wrapper: every replica calls the same layers in the
@@ -38,6 +40,15 @@ class SyncBatchNormImpl
 
   at::Tensor forward(const at::Tensor& input);
   void pretty_print(std::ostream& stream) const override;
+
+  /// Takes the tensors of a layer with the same options: these parameters
+  /// become its own, and its buffers lie in the given ones' memory.
+  void share_tensors(
+      const at::Tensor& weight,
+      const at::Tensor& bias,
+      const at::Tensor& running_mean,
+      const at::Tensor& running_var,
+      const at::Tensor& num_batches_tracked);
 
  protected:
   void _check_input_dim(const at::Tensor& input) override;

@@ -19,6 +19,7 @@ namespace tandem::detail {
 
 class FlatBroadcast;
 class GradientWeight;
+class RankStatistics;
 class Reducer;
 struct ModuleTensors;
 
@@ -71,13 +72,18 @@ class DistributedEngine {
   }
 
  private:
+  void invoke(
+      ForwardCall& call,
+      torch::nn::Module& module,
+      std::optional<double> weight);
   void run_recorded(
       ForwardCall& call,
       torch::nn::Module& module,
       const Synchronisation& synchronisation);
-  std::shared_ptr<GradientWeight> weigh(
+  std::optional<double> weight_of(
       const Synchronisation& synchronisation,
       std::optional<int64_t> rows);
+  std::shared_ptr<GradientWeight> weigh(std::optional<double> weight);
   void count(const at::Tensor& tensor);
   void merge_statistics(int64_t rows);
 
@@ -91,6 +97,8 @@ class DistributedEngine {
   /// Statistics to merge, if there are any and `BufferPolicy::kMerge` is on:
   std::unique_ptr<NormStatistics> statistics_;
   std::shared_ptr<Reducer> reducer_;
+  /// Null without `SyncBatchNorm` layers.
+  std::shared_ptr<RankStatistics> rank_statistics_;
   /// Of forwards whose gradients have not been reduced yet.
   int64_t accumulated_rows_ = 0;
   Counters counters_;
