@@ -7,8 +7,8 @@
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/custom_class.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/comm/sibling_group.h>
 #include <tandem/core/errors.h>
