@@ -1,0 +1,41 @@
+#include "hook_steps.h"
+
+#include <cstddef>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <tandem/comm/process_group.h>
+#include <tandem/comm/tensor_future.h>
+#include <tandem/core/flat_buffer.h>
+
+namespace tandem::test {
+
+std::vector<NamedTensor> zeros_as_parameters(
+    const std::vector<std::vector<int64_t>>& sizes,
+    at::ScalarType dtype) {
+  std::vector<NamedTensor> parameters;
+  for (size_t index = 0; index < sizes.size(); ++index) {
+    parameters.push_back(
+        {std::to_string(index), torch::zeros(sizes[index], dtype)});
+  }
+  return parameters;
+}
+
+std::vector<at::Tensor> reduce_with(
+    comm::CommHook& hook,
+    const testing::RankContext& context,
+    const std::vector<NamedTensor>& parameters,
+    const std::vector<at::Tensor>& gradients) {
+  comm::GradBucket bucket(
+      /*index=*/0,
+      /*is_last=*/true,
+      flatten_copy(gradients),
+      parameters);
+  const auto future = hook.run(bucket);
+  auto& group = *context.group();
+  group.wait(comm::work_of(future, group.timeout()), hook.name());
+  bucket.set_buffer(hook.collect(bucket, future));
+  return bucket.gradients();
+}
+
+} // namespace tandem::test
