@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,5 +27,13 @@ std::vector<at::Tensor> reduce_with(
     const testing::RankContext& context,
     const std::vector<NamedTensor>& parameters,
     const std::vector<at::Tensor>& gradients);
+
+/// Two ranks reduce normal gradients [8, 8], the same ones `num_steps` times.
+/// Returns for each rank how far the results' mean is from that of the
+/// gradients, relative to its norm.
+std::vector<double> errors_of_repeated_mean(
+    const std::function<std::shared_ptr<comm::CommHook>()>& make_hook,
+    int64_t num_steps,
+    uint64_t seed);
 
 } // namespace tandem::test

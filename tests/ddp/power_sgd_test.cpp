@@ -151,30 +151,17 @@ TEST_CASE(
 TEST_CASE(
     "PowerSGD's sum of gradients nears the true one's with error feedback",
     "[ddp][hooks][HK-13]") {
-  constexpr int64_t kNumSteps = 50;
-  const auto errors_with = [&](bool feedback) {
-    return run_ranks(2, [&](RankContext& context) {
-      const auto hook = power_sgd_hook(PowerSGDOptions()
-                                           .start_iteration(2)
-                                           .min_compression_rate(1)
-                                           .use_error_feedback(feedback));
-      const auto parameters = zeros_as_parameters({{8, 8}});
-      hook->attach(context.group(), parameters);
-      auto generator = at::detail::createCPUGenerator(3);
-      const auto all = torch::randn({2, 8, 8}, generator);
-      auto sum = torch::zeros({8, 8});
-      for (int64_t step = 0; step < kNumSteps; ++step) {
-        sum += reduce_with(
-            *hook,
-            context,
-            parameters,
-            {all[context.rank()].clone()})[0];
-      }
-      const auto mean = all.mean(0);
-      return ((sum / kNumSteps - mean).norm() / mean.norm()).item<double>();
-    });
+  const auto errors_with = [](bool feedback) {
+    return errors_of_repeated_mean(
+        [&] {
+          return power_sgd_hook(PowerSGDOptions()
+                                    .start_iteration(2)
+                                    .min_compression_rate(1)
+                                    .use_error_feedback(feedback));
+        },
+        /*num_steps=*/50,
+        /*seed=*/3);
   };
-  CAPTURE(errors_with(true)[0], errors_with(false)[0]);
   for (const double error : errors_with(true)) {
     CHECK(error < 0.1);
   }

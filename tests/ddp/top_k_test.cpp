@@ -55,31 +55,19 @@ TEST_CASE(
 TEST_CASE(
     "top-k hook sends with error feedback what it left out before",
     "[ddp][hooks][HK-13]") {
-  constexpr int64_t kNumSteps = 40;
-  const auto errors_after = [&](bool feedback) {
-    return run_ranks(2, [&](RankContext& context) {
-      const auto hook =
-          top_k_hook(TopKOptions().ratio(0.25).use_error_feedback(feedback));
-      const auto parameters = zeros_as_parameters({{8, 8}});
-      hook->attach(context.group(), parameters);
-      auto generator = at::detail::createCPUGenerator(7);
-      const auto all = torch::randn({2, 8, 8}, generator);
-      auto sum = torch::zeros({8, 8});
-      for (int64_t step = 0; step < kNumSteps; ++step) {
-        sum += reduce_with(
-            *hook,
-            context,
-            parameters,
-            {all[context.rank()].clone()})[0];
-      }
-      const auto mean = all.mean(0);
-      return ((sum / kNumSteps - mean).norm() / mean.norm()).item<double>();
-    });
+  const auto errors_with = [](bool feedback) {
+    return errors_of_repeated_mean(
+        [&] {
+          return top_k_hook(
+              TopKOptions().ratio(0.25).use_error_feedback(feedback));
+        },
+        /*num_steps=*/40,
+        /*seed=*/7);
   };
-  for (const double error : errors_after(true)) {
+  for (const double error : errors_with(true)) {
     CHECK(error < 0.05);
   }
-  for (const double error : errors_after(false)) {
+  for (const double error : errors_with(false)) {
     CHECK(error > 0.2);
   }
 }

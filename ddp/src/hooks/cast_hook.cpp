@@ -58,7 +58,7 @@ class CastHook : public comm::CommHook {
   at::Tensor finish(comm::GradBucket& bucket, const at::Tensor& reduced)
       override {
     const at::NoGradGuard no_grad;
-    const auto result = inner_->finish(bucket, reduced);
+    auto result = inner_->finish(bucket, reduced);
     count_what_inner_sent();
     const auto found = originals_.find(bucket.index());
     if (found == originals_.end()) {

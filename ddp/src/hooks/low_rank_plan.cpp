@@ -2,20 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
+
+#include <c10/util/accumulate.h>
 
 namespace tandem::ddp {
 
 namespace {
-
-int64_t product_of(const std::vector<int64_t>& shape) {
-  return std::accumulate(
-      shape.begin(),
-      shape.end(),
-      int64_t(1),
-      std::multiplies<>());
-}
 
 bool is_worth_it(const LowRankMatrix& matrix, double min_compression_rate) {
   return static_cast<double>(matrix.p_elems() + matrix.q_elems()) *
@@ -28,7 +20,7 @@ LowRankMatrix matrix_for(
     size_t tensor,
     const std::vector<int64_t>& shape,
     const PowerSGDOptions& options) {
-  const int64_t num_elems = product_of(shape);
+  const int64_t num_elems = c10::multiply_integers(shape);
   if (num_elems == 0) {
     return {};
   }
@@ -58,7 +50,7 @@ LowRankPlan make_low_rank_plan(
     const auto matrix = matrix_for(tensor, shapes[tensor], options);
     if (matrix.rank == 0) {
       plan.plain.push_back(tensor);
-      plan.plain_elems += product_of(shapes[tensor]);
+      plan.plain_elems += c10::multiply_integers(shapes[tensor]);
       continue;
     }
     plan.matrices.push_back(matrix);

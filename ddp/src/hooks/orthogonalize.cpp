@@ -10,10 +10,12 @@ namespace tandem::ddp {
 
 namespace {
 
+/// Roundings that a projection may leave, in steps of the type.
+constexpr double kRoundingSteps = 16;
+
 /// Rounding of a column, relative to what it was before projection.
 double rounding_of(const at::Tensor& matrix) {
-  constexpr double kSteps = 16;
-  return kSteps *
+  return kRoundingSteps *
       (matrix.scalar_type() == at::kDouble
            ? std::numeric_limits<double>::epsilon()
            : std::numeric_limits<float>::epsilon());

@@ -6,6 +6,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -29,6 +30,10 @@ namespace tandem::ddp {
 
 namespace {
 
+/// Buckets may change after the first backward: what is remembered of them
+/// cannot start earlier.
+constexpr int64_t kFirstStartWithMemory = 2;
+
 /// In a dtype that products are made in.
 at::Tensor widened(const at::Tensor& tensor) {
   return tensor.element_size() < 4 ? tensor.to(at::kFloat) : tensor;
@@ -36,12 +41,9 @@ at::Tensor widened(const at::Tensor& tensor) {
 
 at::Tensor matrix_of(const at::Tensor& tensor, const LowRankMatrix& matrix) {
   const auto flat = widened(tensor).reshape({-1});
-  const int64_t num_elems = matrix.rows * matrix.cols;
-  if (flat.numel() == num_elems) {
-    return flat.view({matrix.rows, matrix.cols});
-  }
-  const auto padded = at::zeros({num_elems}, flat.options());
-  padded.narrow(0, 0, flat.numel()).copy_(flat);
+  const int64_t num_missing = matrix.rows * matrix.cols - flat.numel();
+  const auto padded =
+      num_missing == 0 ? flat : at::constant_pad_nd(flat, {0, num_missing});
   return padded.view({matrix.rows, matrix.cols});
 }
 
@@ -232,14 +234,13 @@ CommHookPtr power_sgd_hook(const PowerSGDOptions& options) {
         options.min_compression_rate()));
   }
   const bool remembers = options.use_error_feedback() || options.warm_start();
-  constexpr int64_t kFirstWithMemory = 2;
-  if (remembers && options.start_iteration() < kFirstWithMemory) {
+  if (remembers && options.start_iteration() < kFirstStartWithMemory) {
     throw ConfigError(fmt::format(
         "[ddp] PowerSGD start_iteration: expected {} or more with error "
         "feedback or warm start, since buckets may change after the first "
         "backward, got {}. Start later, or turn off use_error_feedback and "
         "warm_start",
-        kFirstWithMemory,
+        kFirstStartWithMemory,
         options.start_iteration()));
   }
   return std::make_shared<PowerSGDHook>(options);

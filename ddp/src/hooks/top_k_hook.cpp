@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -53,17 +51,16 @@ class TopKHook : public comm::CommHook {
 
   TopKOptions options_;
   ErrorFeedback feedback_;
-  /// Whether the bucket's last `run` compressed it, by index.
-  std::map<size_t, bool> is_compressed_;
 };
+
+bool has_elements_to_choose(const comm::GradBucket& bucket) {
+  return is_compressible(bucket) && bucket.buffer().numel() > 0;
+}
 
 comm::TensorFuture TopKHook::run(comm::GradBucket& bucket) {
   const at::NoGradGuard no_grad;
   const int64_t bytes = bytes_of(bucket);
-  const bool is_compressed =
-      is_compressible(bucket) && bucket.buffer().numel() > 0;
-  is_compressed_[bucket.index()] = is_compressed;
-  if (!is_compressed) {
+  if (!has_elements_to_choose(bucket)) {
     count(bytes, bytes);
     return comm::all_reduce_future(group(), bucket.buffer());
   }
@@ -94,7 +91,7 @@ at::Tensor TopKHook::packed(const at::Tensor& buffer) {
 at::Tensor TopKHook::finish(
     comm::GradBucket& bucket,
     const at::Tensor& reduced) {
-  if (!is_compressed_.at(bucket.index())) {
+  if (!has_elements_to_choose(bucket)) {
     return reduced;
   }
   const at::NoGradGuard no_grad;
