@@ -48,9 +48,10 @@ failed=0
 build=build/lint
 unity=OFF
 "$all" && build=build/lint-all unity=ON
+mkdir -p build
 configure "$build" "$torch" -DTANDEM_PCH=OFF -DTANDEM_UNITY=$unity \
   -DCMAKE_VERIFY_INTERFACE_HEADER_SETS=ON >"$build.log" ||
-  { cat "$build.log" && exit 1; }
+  { cat "$build.log"; exit 1; }
 if "$all"; then
   python3 scripts/tidy.py "$build" "$(build_jobs)" --all || failed=1
 else
