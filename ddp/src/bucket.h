@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <tandem/comm/grad_bucket.h>
+#include <tandem/comm/tensor_future.h>
 #include <tandem/core/named_tensors.h>
 
 namespace tandem::detail {
@@ -19,24 +22,40 @@ struct Bucket {
   std::vector<size_t> parameters;
   /// The gradients as views into `flat`, shaped and strided as the parameters.
   std::vector<at::Tensor> views;
+  /// `flat` has the parameters' dtype, so that views may be their gradients.
+  bool has_own_dtype = true;
   /// Gradients still to come in this reduction.
   size_t num_pending = 0;
-  /// The all-reduce, from its launch until the gradients are handed over.
+  /// No rank has anything for it in this reduction.
+  bool is_skipped = false;
+  /// The reduction, from its launch until the gradients are handed over.
   c10::intrusive_ptr<c10d::Work> work;
+  /// With a communication hook, what it got and gave.
+  std::optional<comm::GradBucket> lent;
+  comm::TensorFuture future;
 };
 
 /// Where a parameter's gradient lies.
 struct GradientSlot {
-  size_t bucket = 0;
+  static constexpr size_t kNoBucket = static_cast<size_t>(-1);
+
+  /// `kNoBucket` for those that are reduced by themselves.
+  size_t bucket = kNoBucket;
   size_t position = 0;
 };
 
-/// Buckets over `parameters` in reverse order, since backward reaches the last
-/// layers first.
+struct BucketSizes {
+  int64_t first_bytes;
+  int64_t cap_bytes;
+  /// Half precision is summed in float.
+  bool in_float;
+};
+
+/// Buckets over those of `parameters` that `order` lists, in that order.
 std::vector<Bucket> make_buckets(
     const std::vector<NamedTensor>& parameters,
-    int64_t first_bucket_bytes,
-    int64_t bucket_cap_bytes);
+    const std::vector<size_t>& order,
+    const BucketSizes& sizes);
 
 /// The slot of each parameter.
 std::vector<GradientSlot> gradient_slots(

@@ -46,6 +46,7 @@ void check_alone(
     comm::ProcessGroup& group) {
   try {
     check_options(options, group);
+    check_names(tensors, options, group);
     check_tensors(tensors, device, group);
   } catch (...) {
     report_unfit(group, message_of(std::current_exception()));
@@ -99,13 +100,15 @@ DistributedEngine::DistributedEngine(
     : options_(options),
       group_(group_for(options)),
       device_(as_tensors_do(options.device().value_or(group_->device()))),
-      tensors_(std::make_unique<ModuleTensors>(module)) {
+      tensors_(std::make_unique<ModuleTensors>(module, options)) {
   check_alone(*tensors_, device_, options_, *group_);
   if (group_->size() == 1 && !options_.reduce_at_world_one()) {
     return;
   }
   agree_on_module(*group_, *tensors_, device_, options_);
-  FlatBroadcast(tensors_->handles()).run(*group_, counters_);
+  if (options_.init_sync()) {
+    FlatBroadcast(tensors_->handles()).run(*group_, counters_);
+  }
   if (options_.buffer_policy() != BufferPolicy::kNone) {
     buffers_ = std::make_unique<FlatBroadcast>(tensors_->buffer_handles());
   }
@@ -155,14 +158,16 @@ void DistributedEngine::run_recorded(
   TensorCollector inputs;
   call.visit_inputs(inputs);
   const auto rows = batch_rows(inputs.tensors, kBatchDim);
-  reducer_->prepare_forward(synchronisation.is_on);
+  const bool is_reduced = reducer_->prepare_forward(synchronisation.is_on);
   const auto weight = weight_of(synchronisation, rows);
   if (!synchronisation.is_on) {
     invoke(call, module, weight);
     return;
   }
   accumulated_rows_ = 0;
-  reducer_->weigh(weigh(weight));
+  if (is_reduced) {
+    reducer_->weigh(weigh(weight));
+  }
   if (buffers_) {
     buffers_->run(*group_, counters_);
   }
@@ -173,9 +178,11 @@ void DistributedEngine::run_recorded(
   if (statistics_) {
     merge_statistics(rows.value_or(1));
   }
-  TensorCollector outputs;
-  call.visit_output(outputs);
-  reducer_->watch(outputs.tensors);
+  if (is_reduced) {
+    TensorCollector outputs;
+    call.visit_output(outputs);
+    reducer_->watch(outputs.tensors);
+  }
 }
 
 /// The weight of the gradients of this forward and those that accumulated
@@ -213,6 +220,12 @@ std::shared_ptr<GradientWeight> DistributedEngine::weigh(
 void DistributedEngine::agree_on_sample_weights(bool are_used) {
   if (!reducer_) {
     return;
+  }
+  if (are_used && options_.reduce_op() == comm::ReduceOp::kSum) {
+    throw ConfigError(fmt::format(
+        "{} set_sample_weight: expected the option reduce_op to be kMean, got "
+        "kSum, in which all rows count the same",
+        rank_tag(*group_)));
   }
   try {
     comm::agree_or_throw(
@@ -292,6 +305,22 @@ void DistributedEngine::refuse_conversion(
         at::toString(*dtype),
         kConversionRemedy));
   }
+}
+
+void DistributedEngine::register_comm_hook(
+    std::shared_ptr<comm::CommHook> hook) {
+  if (!hook) {
+    throw ConfigError(fmt::format(
+        "{} register_comm_hook: expected a hook, got null",
+        rank_tag(*group_)));
+  }
+  if (reducer_) {
+    reducer_->register_hook(std::move(hook));
+  }
+}
+
+DDPLoggingData DistributedEngine::logging_data() const {
+  return reducer_ ? reducer_->logging_data() : DDPLoggingData();
 }
 
 std::string DistributedEngine::describe() const {

@@ -13,18 +13,18 @@ using torch::autograd::variable_list;
 
 class CallWithIndex final : public torch::autograd::FunctionPostHook {
  public:
-  CallWithIndex(std::function<void(size_t)> function, size_t index)
+  CallWithIndex(GradientHooks::OnGradient function, size_t index)
       : function_(std::move(function)), index_(index) {}
 
   variable_list operator()(
       const variable_list& outputs,
-      const variable_list& /*inputs*/) override {
-    function_(index_);
+      const variable_list& inputs) override {
+    function_(index_, inputs[0].defined());
     return outputs;
   }
 
  private:
-  std::function<void(size_t)> function_;
+  GradientHooks::OnGradient function_;
   size_t index_;
 };
 
@@ -32,7 +32,7 @@ class CallWithIndex final : public torch::autograd::FunctionPostHook {
 
 GradientHooks::GradientHooks(
     const std::vector<NamedTensor>& parameters,
-    std::function<void(size_t)> on_gradient)
+    OnGradient on_gradient)
     : on_gradient_(std::move(on_gradient)) {
   attached_.reserve(parameters.size());
   for (size_t index = 0; index < parameters.size(); ++index) {
@@ -61,15 +61,17 @@ void GradientHooks::reattach(size_t index, const at::Tensor& parameter) {
 
 GradientHooks::Attached GradientHooks::attach(
     size_t index,
-    const at::Tensor& parameter) const {
+    const at::Tensor& parameter) {
   auto accumulator = torch::autograd::impl::grad_accumulator(parameter);
   const uintptr_t key = accumulator->add_post_hook(
       std::make_unique<CallWithIndex>(on_gradient_, index));
+  indices_[accumulator.get()] = index;
   return {std::move(accumulator), key};
 }
 
 void GradientHooks::detach(const Attached& attached) {
   attached.accumulator->del_post_hook(attached.key);
+  indices_.erase(attached.accumulator.get());
 }
 
 } // namespace tandem::detail

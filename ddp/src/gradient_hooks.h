@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include <tandem/core/detail/torch_compat.h>
@@ -19,11 +20,14 @@ namespace tandem::detail {
 /// different parameters possibly at once.
 class GradientHooks {
  public:
-  /// `on_gradient` gets the parameter's index; what it throws comes out of
-  /// `backward()`.
+  /// Gets the parameter's index and whether backward brought it a gradient (a
+  /// function may give none).
+  using OnGradient = std::function<void(size_t index, bool is_defined)>;
+
+  /// What `on_gradient` throws comes out of `backward()`.
   GradientHooks(
       const std::vector<NamedTensor>& parameters,
-      std::function<void(size_t)> on_gradient);
+      OnGradient on_gradient);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
@@ -32,17 +36,24 @@ class GradientHooks {
   /// as loading a checkpoint does. Does nothing while it is frozen.
   void reattach(size_t index, const at::Tensor& parameter);
 
+  /// The parameters' indices by accumulator.
+  const std::unordered_map<const torch::autograd::Node*, size_t>& accumulators()
+      const {
+    return indices_;
+  }
+
  private:
   struct Attached {
     NodePtr accumulator;
     uintptr_t key = 0;
   };
 
-  Attached attach(size_t index, const at::Tensor& parameter) const;
-  static void detach(const Attached& attached);
+  Attached attach(size_t index, const at::Tensor& parameter);
+  void detach(const Attached& attached);
 
-  std::function<void(size_t)> on_gradient_;
+  OnGradient on_gradient_;
   std::vector<Attached> attached_;
+  std::unordered_map<const torch::autograd::Node*, size_t> indices_;
 };
 
 } // namespace tandem::detail

@@ -19,7 +19,7 @@ GradientWeight::GradientWeight(
       sum_(at::full({1}, weight, at::kDouble)),
       work_(group_->all_reduce_async(sum_)) {}
 
-double GradientWeight::divisor() {
+double GradientWeight::sum() {
   if (work_) {
     group_->wait(std::exchange(work_, nullptr), "sum of the sample weights");
   }
@@ -31,7 +31,7 @@ double GradientWeight::divisor() {
         rank_tag(*group_),
         sum));
   }
-  return sum / weight_;
+  return sum;
 }
 
 } // namespace tandem::detail

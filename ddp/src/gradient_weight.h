@@ -17,11 +17,14 @@ class GradientWeight {
   /// Starts adding; the number travels through CPU memory. **Collective**.
   GradientWeight(std::shared_ptr<comm::ProcessGroup> group, double weight);
 
-  /// What gradients are divided by before they are summed over the ranks;
-  /// infinity where they do not count. Waits for the sum.
+  /// This rank's.
+  double weight() const {
+    return weight_;
+  }
+  /// All ranks'. Waits for it.
   /// **Throws** `ConfigError` on every rank if all weights are 0; as
   /// `ProcessGroup::wait`.
-  double divisor();
+  double sum();
 
  private:
   std::shared_ptr<comm::ProcessGroup> group_;

@@ -53,6 +53,18 @@ std::vector<Statement> statements_about(
   return statements;
 }
 
+std::vector<Statement> role_statements(const ModuleTensors& tensors) {
+  std::vector<Statement> statements;
+  for (size_t i = 0; i < tensors.trained.size(); ++i) {
+    if (tensors.roles[i] != GradientRole::kBucket) {
+      statements.push_back(
+          {fmt::format("gradient of '{}'", tensors.trained[i].name),
+           tensors.roles[i] == GradientRole::kSparse ? "sparse" : "delayed"});
+    }
+  }
+  return statements;
+}
+
 std::vector<Statement> all_statements(
     const ModuleTensors& tensors,
     at::Device device,
@@ -65,13 +77,29 @@ std::vector<Statement> all_statements(
           "gradient_as_bucket_view",
           options.gradient_as_bucket_view()),
       {"option buffer_policy", buffer_policy_name(options.buffer_policy())},
+      option_statement(
+          "find_unused_parameters",
+          options.find_unused_parameters()),
+      option_statement("static_graph", options.static_graph()),
+      option_statement("init_sync", options.init_sync()),
+      option_statement(
+          "skip_all_reduce_unused_params",
+          options.skip_all_reduce_unused_params()),
+      {"option reduce_op",
+       options.reduce_op() == comm::ReduceOp::kSum ? "sum" : "mean"},
+      {"option gradient_predivide_factor",
+       options.gradient_predivide_factor()
+           ? fmt::to_string(*options.gradient_predivide_factor())
+           : "none"},
+      option_statement("reduce_in_float", options.reduce_in_float()),
       {"number of parameters", fmt::to_string(tensors.parameters.size())},
       {"number of buffers", fmt::to_string(tensors.buffers.size())},
       {"number of SyncBatchNorm layers",
        fmt::to_string(tensors.num_sync_batch_norms)}};
   for (const auto& more :
        {statements_about("parameter", tensors.parameters),
-        statements_about("buffer", tensors.buffers)}) {
+        statements_about("buffer", tensors.buffers),
+        role_statements(tensors)}) {
     statements.insert(statements.end(), more.begin(), more.end());
   }
   return statements;

@@ -1,11 +1,14 @@
 #include "module_checks.h"
 
+#include <cmath>
+
 #include <ATen/MemoryOverlap.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <tandem/core/errors.h>
 
+#include "name_patterns.h"
 #include "rank_text.h"
 
 namespace tandem::detail {
@@ -118,15 +121,110 @@ void check_backend(at::Device device, const comm::ProcessGroup& group) {
   }
 }
 
+void check_reduction(
+    const DistributedDataParallelOptions& options,
+    const comm::ProcessGroup& group) {
+  const auto op = options.reduce_op();
+  const auto factor = options.gradient_predivide_factor();
+  if (op != comm::ReduceOp::kMean && op != comm::ReduceOp::kSum) {
+    throw ConfigError(fmt::format(
+        "{} option reduce_op: expected kMean or kSum, got another",
+        rank_tag(group)));
+  }
+  if (factor && !(*factor > 0 && std::isfinite(*factor))) {
+    throw ConfigError(fmt::format(
+        "{} option gradient_predivide_factor: expected a number above 0, got "
+        "{}",
+        rank_tag(group),
+        *factor));
+  }
+  if (factor && op == comm::ReduceOp::kSum) {
+    throw ConfigError(fmt::format(
+        "{} option gradient_predivide_factor: expected with reduce_op kMean, "
+        "got kSum, which divides by nothing",
+        rank_tag(group)));
+  }
+  if (options.skip_all_reduce_unused_params() &&
+      (!options.find_unused_parameters() || options.static_graph())) {
+    throw ConfigError(fmt::format(
+        "{} option skip_all_reduce_unused_params: expected with "
+        "find_unused_parameters and without static_graph, got {}",
+        rank_tag(group),
+        options.static_graph() ? "static_graph" : "neither"));
+  }
+}
+
+/// A pattern without a match is a misspelt name.
+void check_patterns(
+    const char* option,
+    const std::vector<std::string>& patterns,
+    const std::vector<NamedTensor>& tensors,
+    const char* expected,
+    const comm::ProcessGroup& group) {
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const auto& named : tensors) {
+    names.push_back(named.name);
+  }
+  const auto missed = unmatched(patterns, names);
+  if (!missed.empty()) {
+    throw ConfigError(fmt::format(
+        "{} option {}: expected the name of {}, or a pattern of such, got "
+        "'{}'",
+        rank_tag(group),
+        option,
+        expected,
+        fmt::join(missed, "', '")));
+  }
+}
+
+void check_sparse(
+    const NamedTensor& parameter,
+    GradientRole role,
+    const comm::ProcessGroup& group) {
+  if (role == GradientRole::kSparse && parameter.tensor.dim() == 0) {
+    throw ConfigError(fmt::format(
+        "{} parameter '{}': expected rows for a sparse gradient, got a scalar",
+        rank_tag(group),
+        parameter.name));
+  }
+}
+
 } // namespace
 
 void check_options(
     const DistributedDataParallelOptions& options,
     const comm::ProcessGroup& group) {
+  check_reduction(options, group);
   check_positive_bytes("bucket_cap_bytes", options.bucket_cap_bytes(), group);
   check_positive_bytes(
       "first_bucket_bytes",
       options.first_bucket_bytes(),
+      group);
+}
+
+void check_names(
+    const ModuleTensors& tensors,
+    const DistributedDataParallelOptions& options,
+    const comm::ProcessGroup& group) {
+  check_patterns(
+      "params_and_buffers_to_ignore",
+      options.params_and_buffers_to_ignore(),
+      tensors.ignored,
+      "a parameter or buffer",
+      group);
+  constexpr auto trained = "a parameter that requires grad";
+  check_patterns(
+      "delay_all_reduce_params",
+      options.delay_all_reduce_params(),
+      tensors.trained,
+      trained,
+      group);
+  check_patterns(
+      "sparse_params",
+      options.sparse_params(),
+      tensors.trained,
+      trained,
       group);
 }
 
@@ -144,19 +242,20 @@ void check_tensors(
     check_device("buffer", buffer, device, group);
     check_memory("buffer", buffer, group);
   }
-  for (const auto& parameter : tensors.trained) {
-    check_dtype(parameter, group);
+  for (size_t i = 0; i < tensors.trained.size(); ++i) {
+    check_dtype(tensors.trained[i], group);
+    check_sparse(tensors.trained[i], tensors.roles[i], group);
   }
 }
 
 void check_unchanged(
     const NamedTensor& parameter,
-    const at::Tensor& gradient,
+    const TensorType& wrapped_as,
     const comm::ProcessGroup& group) {
   const auto& tensor = parameter.tensor;
-  if (tensor.scalar_type() == gradient.scalar_type() &&
-      tensor.device() == gradient.device() &&
-      tensor.sizes() == gradient.sizes()) {
+  if (tensor.scalar_type() == wrapped_as.dtype &&
+      tensor.device() == wrapped_as.device &&
+      tensor.sizes() == wrapped_as.sizes) {
     return;
   }
   throw ConfigError(fmt::format(
@@ -164,9 +263,9 @@ void check_unchanged(
       "{} [{}] on {}. Convert the module before it is wrapped",
       rank_tag(group),
       parameter.name,
-      at::toString(gradient.scalar_type()),
-      fmt::join(gradient.sizes(), ", "),
-      gradient.device().str(),
+      at::toString(wrapped_as.dtype),
+      fmt::join(wrapped_as.sizes, ", "),
+      wrapped_as.device.str(),
       at::toString(tensor.scalar_type()),
       fmt::join(tensor.sizes(), ", "),
       tensor.device().str()));

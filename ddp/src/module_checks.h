@@ -14,17 +14,20 @@ namespace tandem::detail {
 void check_options(
     const DistributedDataParallelOptions& options,
     const comm::ProcessGroup& group);
+void check_names(
+    const ModuleTensors& tensors,
+    const DistributedDataParallelOptions& options,
+    const comm::ProcessGroup& group);
 void check_tensors(
     const ModuleTensors& tensors,
     at::Device device,
     const comm::ProcessGroup& group);
 
-/// What must stay as it was when the module was wrapped. `gradient`: the
-/// parameter's place in its bucket.
+/// What must stay as it was when the module was wrapped.
 /// **Throws** `ConfigError` naming the parameter.
 void check_unchanged(
     const NamedTensor& parameter,
-    const at::Tensor& gradient,
+    const TensorType& wrapped_as,
     const comm::ProcessGroup& group);
 void check_still_frozen(
     const NamedTensor& parameter,

@@ -7,9 +7,11 @@
 
 #include <torch/nn/pimpl.h>
 
+#include <tandem/comm/comm_hook.h>
 #include <tandem/core/parallel.h>
 #include <tandem/core/parallel_holder.h>
 #include <tandem/ddp/detail/engine.h>
+#include <tandem/ddp/logging_data.h>
 #include <tandem/ddp/options.h>
 
 namespace tandem {
@@ -27,7 +29,10 @@ namespace tandem {
 ///    gradients stay local and accumulate. A module called directly
 ///    (`model->module()->forward(...)`) stays local too.
 /// 2. Every parameter that requires grad must get a gradient in each
-///    synchronised step; the next forward names those that got none.
+///    synchronised step; the next forward names those that got none. Others may
+///    be frozen, `requires_grad_(false)`, before forward and trained again
+///    later, on all ranks alike, or be left out by the options
+///    `find_unused_parameters` and `static_graph`.
 /// 3. Until `backward()` returns, gradients may be partly reduced; after it
 ///    threw, they are undefined and `zero_grad` starts afresh.
 /// 4. A rank's loss counts as much as any other's, unless ranks are weighed:
@@ -84,6 +89,29 @@ class DistributedDataParallelImpl final : public Parallel<M> {
   }
   Counters counters() const override {
     return engine_.counters();
+  }
+
+  /// Lets `hook` reduce the gradients bucket by bucket, in place of the mean
+  /// over the ranks; sparse gradients are reduced as before.
+  /// **Collective**. **Throws** `ConfigError` after the first backward, if there
+  /// is a hook already, or if the ranks' hooks differ.
+  void register_comm_hook(std::shared_ptr<comm::CommHook> hook) {
+    engine_.register_comm_hook(std::move(hook));
+  }
+  /// The same for a function that starts one bucket's reduction and returns the
+  /// future of its result.
+  void register_comm_hook(
+      comm::FunctionHook::Function function,
+      std::string name = "function") {
+    register_comm_hook(std::make_shared<comm::FunctionHook>(
+        std::move(function),
+        std::move(name)));
+  }
+
+  /// Times, buckets and unused parameters of the last reduction; empty in a
+  /// world of one.
+  DDPLoggingData logging_data() const {
+    return engine_.logging_data();
   }
 
   void all_reduce_sum_(at::Tensor& tensor) override {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 #include <torch/arg.h>
@@ -51,6 +53,44 @@ struct DistributedDataParallelOptions {
   DistributedDataParallelOptions& broadcast_buffers(bool on) {
     return buffer_policy(on ? BufferPolicy::kFirst : BufferPolicy::kNone);
   }
+  /// A parameter that a backward does not reach, on some ranks or on all, counts
+  /// as one with a gradient of zeros; where no rank reached it, its gradient is
+  /// left as it is. Costs a walk through the graph in forward and one small
+  /// all-reduce on the CPU. False: such a parameter is an error.
+  TORCH_ARG(bool, find_unused_parameters) = false;
+  /// Every step uses the same parameters, each equally often. They are learned
+  /// in the first step, whose reduction starts after backward, so no search is
+  /// needed for unused ones, and parameters may be reached several times in one
+  /// backward, as reentrant checkpoints do. A step that differs is an error
+  /// naming the parameter. One backward per forward.
+  TORCH_ARG(bool, static_graph) = false;
+  /// Rank 0's parameters and buffers are copied to all ranks at construction.
+  /// False: for ranks that are known to hold the same.
+  TORCH_ARG(bool, init_sync) = true;
+  /// With `find_unused_parameters`: buckets that no rank's forward reaches are
+  /// not sent. Costs a wait for one small all-reduce at the start of backward.
+  TORCH_ARG(bool, skip_all_reduce_unused_params) = false;
+  /// Names of parameters and buffers that stay each rank's own: not compared,
+  /// copied or averaged, whether they are alike or not. `*`, `?` and `[...]`
+  /// match as in a shell.
+  TORCH_ARG(std::vector<std::string>, params_and_buffers_to_ignore);
+  /// Parameters, likewise, whose gradients are sent after all others'.
+  TORCH_ARG(std::vector<std::string>, delay_all_reduce_params);
+  /// Parameters, likewise, whose gradients are sparse; those of `Embedding` and
+  /// `EmbeddingBag` with `sparse(true)` are found without. Ranks send each other
+  /// their rows, at the end of backward, and get the same sparse mean.
+  TORCH_ARG(std::vector<std::string>, sparse_params);
+  /// `kMean`, or `kSum` for gradients that are added up, not averaged. Gradients
+  /// that were reduced before and accumulate are then added up again.
+  TORCH_ARG(comm::ReduceOp, reduce_op) = comm::ReduceOp::kMean;
+  /// What gradients are divided by before they are summed; after it, by the rest
+  /// of the divisor. Default: the whole divisor before. Smaller values keep small
+  /// gradients in half precision from vanishing, larger ones the sum from
+  /// overflowing.
+  TORCH_ARG(std::optional<double>, gradient_predivide_factor);
+  /// Half and bfloat16 gradients are summed in float: twice the bytes, and a
+  /// copy in place of views.
+  TORCH_ARG(bool, reduce_in_float) = false;
   /// Default: `comm::default_group()`, the thread's, else the process's.
   TORCH_ARG(std::shared_ptr<comm::ProcessGroup>, process_group);
   /// Runs the whole machinery in a world of one too, where by default nothing

@@ -9,10 +9,12 @@
 #include <c10/core/ScalarType.h>
 #include <torch/nn/module.h>
 
+#include <tandem/comm/comm_hook.h>
 #include <tandem/core/counters.h>
 #include <tandem/core/forward_call.h>
 #include <tandem/core/norm_statistics.h>
 #include <tandem/core/sample_weight.h>
+#include <tandem/ddp/logging_data.h>
 #include <tandem/ddp/options.h>
 
 namespace tandem::detail {
@@ -60,6 +62,10 @@ class DistributedEngine {
   void refuse_conversion(
       std::optional<at::Device> device,
       std::optional<at::ScalarType> dtype) const;
+
+  /// The part of `DistributedDataParallelImpl::register_comm_hook`.
+  void register_comm_hook(std::shared_ptr<comm::CommHook> hook);
+  DDPLoggingData logging_data() const;
 
   std::string describe() const;
   Counters counters() const;
