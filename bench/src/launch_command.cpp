@@ -1,29 +1,76 @@
 #include "commands.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <tandem/comm/launcher.h>
+#include <tandem/core/errors.h>
 
 namespace tandem::bench {
 
 namespace {
+
+// What stands behind the options, not yet checked.
+struct LaunchWords {
+  std::string num_ranks;
+  std::string max_restarts = "0";
+};
 
 constexpr auto kLaunchFooter = R"(
 tandem launch -n N [--] program [arguments]
 
 Each rank gets torchrun's variables (RANK, WORLD_SIZE, MASTER_PORT, ...), reads
 from /dev/null, and has its lines passed on after "[rank r] ". When one fails,
-the others get SIGTERM and 5 s later SIGKILL, and the failure is reported.
+the others get SIGTERM and 5 s later SIGKILL, and the failure is reported, with
+what the rank wrote to the file TORCHELASTIC_ERROR_FILE. With --max-restarts all
+ranks then start again (TORCHELASTIC_RESTART_COUNT counts).
 SIGINT and SIGTERM are passed on; a second one is SIGKILL at once.
 
-Exit code: 0 if all ranks succeeded, else that of the first one that failed,
-128 + signal for a signal; 127 for a program not found, 126 for one that is not
+Exit code: 0 if all ranks succeeded in the end, else that of the first one that
+failed (in the first attempt), 128 + signal for a signal; 127 for a program not found, 126 for one that is not
 executable.)";
+
+// An option that takes a value, by all its names: torchrun's too.
+struct ValueOption {
+  std::string names; // as CLI11 wants them
+  std::string type_name;
+  std::string summary;
+  std::string LaunchWords::*word;
+};
+
+const std::vector<ValueOption>& value_options() {
+  static const std::vector<ValueOption> options{
+      {"-n,--nproc-per-node,--nproc_per_node",
+       "N",
+       "Number of ranks to start here",
+       &LaunchWords::num_ranks},
+      {"--max-restarts,--max_restarts",
+       "K",
+       "How often all ranks start again after one failed [0]",
+       &LaunchWords::max_restarts}};
+  return options;
+}
+
+bool takes_value(const std::string& word) {
+  return std::any_of(
+      value_options().begin(),
+      value_options().end(),
+      [&](const ValueOption& option) {
+        return ("," + option.names + ",").find("," + word + ",") !=
+            std::string::npos;
+      });
+}
 
 // The program and its arguments may look like anything, options and names of
 // commands included, so they are never parsed: they begin after "--" or at the
@@ -32,9 +79,7 @@ std::size_t num_launch_words(const CommandLine& line) {
   std::size_t word = 2;
   while (word < line.size() && line[word] != "--" &&
          line[word].starts_with('-')) {
-    const bool takes_value =
-        line[word] == "-n" || line[word] == "--nproc-per-node";
-    word += takes_value ? 2 : 1;
+    word += takes_value(line[word]) ? 2 : 1;
   }
   return std::min(word, line.size());
 }
@@ -48,21 +93,24 @@ std::vector<std::string> launched_command(const CommandLine& line) {
   return {begin, line.end()};
 }
 
-int64_t parse_num_ranks(const std::string& text) {
+int64_t parse_whole(const std::string& option, const std::string& text) {
   int64_t value = 0;
   const auto* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end) {
-    throw ConfigError(
-        fmt::format("[launch] -n: expected a whole number, got '{}'", text));
+    throw ConfigError(fmt::format(
+        "[launch] {}: expected a whole number, got '{}'",
+        option,
+        text));
   }
   return value;
 }
 
-int run_launch(const std::string& num_ranks, const CommandLine& line) {
-  const comm::LaunchOptions options(
-      parse_num_ranks(num_ranks),
+int run_launch(const LaunchWords& words, const CommandLine& line) {
+  auto options = comm::LaunchOptions(
+      parse_whole("-n", words.num_ranks),
       launched_command(line));
+  options.max_restarts(parse_whole("--max-restarts", words.max_restarts));
   try {
     return comm::launch_local(options).exit_code;
   } catch (const comm::ProgramError& error) {
@@ -72,12 +120,14 @@ int run_launch(const std::string& num_ranks, const CommandLine& line) {
 }
 
 std::function<int()> declare_launch(CLI::App& app, const CommandLine& line) {
-  const auto num_ranks = std::make_shared<std::string>();
-  app.add_option("-n,--nproc-per-node", *num_ranks, "Number of ranks to start")
-      ->required()
-      ->type_name("N");
+  const auto words = std::make_shared<LaunchWords>();
+  for (const auto& option : value_options()) {
+    app.add_option(option.names, (*words).*option.word, option.summary)
+        ->type_name(option.type_name);
+  }
+  app.get_option("-n")->required();
   app.footer(kLaunchFooter);
-  return [num_ranks, line] { return run_launch(*num_ranks, line); };
+  return [words, line] { return run_launch(*words, line); };
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "tandem_catch.h"
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "child_process.h"
@@ -58,6 +59,25 @@ TEST_CASE(
   const auto handles = all_processes(launcher);
   launcher.signal(SIGKILL);
   check_none_left(handles);
+}
+
+TEST_CASE(
+    "tandem launch killed by SIGKILL leaves no error files behind",
+    "[launch][FT-08]") {
+  ChildProcess launcher(tandem_launch(
+      {"bash",
+       "-c",
+       "echo '{}' > $TORCHELASTIC_ERROR_FILE; "
+       "echo file $TORCHELASTIC_ERROR_FILE.; echo ready $$; "
+       "while :; do sleep 1000; done"}));
+  const auto handles = all_processes(launcher);
+  const auto begin = launcher.out().find("file ") + 5;
+  const std::filesystem::path file =
+      launcher.out().substr(begin, launcher.out().find(".\n", begin) - begin);
+  CHECK(std::filesystem::exists(file));
+  launcher.signal(SIGKILL);
+  check_none_left(handles);
+  CHECK_FALSE(std::filesystem::exists(file.parent_path()));
 }
 
 TEST_CASE(

@@ -7,69 +7,26 @@
 #include <thread>
 #include <utility>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <tandem/comm/launcher.h>
 #include <tandem/testing/temporary_directory.h>
 
 #include "child_process.h"
+#include "launched.h"
 
 namespace {
 
 using namespace tandem;
 using namespace std::chrono_literals;
 
-// A file in memory.
-class CaughtOutput {
- public:
-  CaughtOutput() : file_(::memfd_create("caught", MFD_CLOEXEC)) {}
-  int fd() const {
-    return file_.get();
-  }
-  std::string text() const {
-    std::string result(static_cast<std::size_t>(::lseek(fd(), 0, SEEK_END)), 0);
-    const auto size = ::pread(fd(), result.data(), result.size(), 0);
-    CHECK(std::cmp_equal(size, result.size()));
-    return result;
-  }
+using test::launch_caught;
+using test::sh;
 
- private:
-  comm::launch::FileDescriptor file_;
-};
-
-struct Launched {
-  comm::LaunchResult result;
-  std::string out;
-  std::string err;
-};
-
-Launched launch(
+test::Launched launch_actions(
     int64_t num_ranks,
-    std::vector<std::string> command,
-    std::chrono::milliseconds grace = 5s,
-    const comm::Environment& environment = {}) {
-  const CaughtOutput out;
-  const CaughtOutput err;
-  auto result =
-      comm::launch_local(comm::LaunchOptions(num_ranks, std::move(command))
-                             .environment(environment)
-                             .grace(grace)
-                             .output_fd(out.fd())
-                             .error_fd(err.fd()));
-  return {std::move(result), out.text(), err.text()};
-}
-
-Launched launch_actions(
-    int64_t num_ranks,
-    std::vector<std::string> actions,
-    std::chrono::milliseconds grace = 5s) {
-  actions.insert(actions.begin(), TANDEM_RANK_PROGRAM);
-  return launch(num_ranks, std::move(actions), grace);
-}
-
-std::vector<std::string> sh(const std::string& script) {
-  return {"sh", "-c", script};
+    const std::vector<std::string>& actions) {
+  return launch_caught(num_ranks, test::rank_program(actions));
 }
 
 } // namespace
@@ -89,8 +46,9 @@ TEST_CASE("launch_local lets ranks meet over a store of its own", "[launch]") {
 TEST_CASE(
     "launch_local passes both streams on apart, in whole prefixed lines",
     "[launch]") {
-  const auto launched =
-      launch(2, sh("echo out $RANK; echo err $RANK >&2; printf unfinished"));
+  const auto launched = launch_caught(
+      2,
+      sh("echo out $RANK; echo err $RANK >&2; printf unfinished"));
   for (const auto* rank : {"0", "1"}) {
     const std::string prefix = std::string("[rank ") + rank + "] ";
     CHECK_THAT(
@@ -108,7 +66,7 @@ TEST_CASE(
 TEST_CASE(
     "launch_local loses nothing of two ranks' megabytes, nor mixes their lines",
     "[launch]") {
-  const auto launched = launch(
+  const auto launched = launch_caught(
       2,
       sh("i=0; while [ $i -lt 20 ]; do seq -f \"$RANK%080.0f\" 1 1000; "
          "i=$((i+1)); done"));
@@ -163,7 +121,7 @@ TEST_CASE(
     "[launch]") {
   // Rank 1 fails only when rank 0 is deaf.
   const testing::TemporaryDirectory folder;
-  const auto launched = launch(
+  const auto launched = launch_caught(
       2,
       sh("if [ $RANK = 0 ]; then trap '' TERM; touch \"$FOLDER/deaf\"; fi; "
          "while [ $RANK = 0 ]; do sleep 1000; done; "
@@ -178,7 +136,8 @@ TEST_CASE(
 TEST_CASE(
     "launch_local ends what ranks that succeeded left running",
     "[launch]") {
-  const auto launched = launch(2, sh("sleep 1000 & echo left $!; exit 0"));
+  const auto launched =
+      launch_caught(2, sh("sleep 1000 & echo left $!; exit 0"));
   CHECK(launched.result.exit_code == 0);
   const auto pids = test::numbers_after("left ", launched.out);
   REQUIRE(pids.size() == 2);
@@ -192,14 +151,15 @@ TEST_CASE(
     "[launch]") {
   ::unsetenv("OMP_NUM_THREADS");
   const auto script = sh("echo threads $OMP_NUM_THREADS");
-  const auto unset = launch(2, script);
+  const auto unset = launch_caught(2, script);
   CHECK(test::count_of("threads 1\n", unset.out) == 2);
   CHECK(test::count_of("OMP_NUM_THREADS=1", unset.err) == 1);
-  const auto optional = launch(2, script, 5s, {{"OMP_NUM_THREADS", "3"}});
+  const auto optional =
+      launch_caught(2, script, 5s, {{"OMP_NUM_THREADS", "3"}});
   CHECK(test::count_of("threads 3\n", optional.out) == 2);
   CHECK(optional.err.empty());
   ::setenv("OMP_NUM_THREADS", "4", 1);
-  const auto set = launch(2, script);
+  const auto set = launch_caught(2, script);
   CHECK(test::count_of("threads 4\n", set.out) == 2);
   CHECK(set.err.empty());
 }
@@ -208,19 +168,19 @@ TEST_CASE("launch_local says that ranks outnumber cores", "[launch]") {
   const auto num_cores =
       static_cast<int64_t>(std::thread::hardware_concurrency());
   CHECK_THAT(
-      launch(num_cores + 1, {"true"}).err,
+      launch_caught(num_cores + 1, {"true"}).err,
       Catch::Matchers::ContainsSubstring(
           std::to_string(num_cores + 1) + " ranks") &&
           Catch::Matchers::ContainsSubstring(
               std::to_string(num_cores) + " cores"));
-  CHECK(launch(num_cores, {"true"}).err.empty());
+  CHECK(launch_caught(num_cores, {"true"}).err.empty());
 }
 
 TEST_CASE(
     "launch_local gives ranks an empty stdin and no descriptor of its own",
     "[launch]") {
   const auto command = sh("cat; ls /proc/self/fd | tr '\\n' ' '");
-  const auto launched = launch(2, command);
+  const auto launched = launch_caught(2, command);
   test::ChildProcess plain(
       sh("exec < /dev/null; ls /proc/self/fd | tr '\\n' ' '"));
   REQUIRE(plain.wait() == 0);
@@ -247,12 +207,12 @@ TEST_CASE(
 TEST_CASE(
     "launch_local refuses impossible options before anything starts",
     "[launch]") {
-  CHECK_THROWS_AS(launch(0, {"true"}), ConfigError);
-  CHECK_THROWS_AS(launch(-1, {"true"}), ConfigError);
-  CHECK_THROWS_AS(launch(501, {"true"}), ConfigError);
-  CHECK_THROWS_AS(launch(1, {}), ConfigError);
-  CHECK_THROWS_AS(launch(1, {""}), ConfigError);
-  CHECK_THROWS_AS(launch(1, {"/"}), comm::ProgramError);
+  CHECK_THROWS_AS(launch_caught(0, {"true"}), ConfigError);
+  CHECK_THROWS_AS(launch_caught(-1, {"true"}), ConfigError);
+  CHECK_THROWS_AS(launch_caught(501, {"true"}), ConfigError);
+  CHECK_THROWS_AS(launch_caught(1, {}), ConfigError);
+  CHECK_THROWS_AS(launch_caught(1, {""}), ConfigError);
+  CHECK_THROWS_AS(launch_caught(1, {"/"}), comm::ProgramError);
   CHECK(test::children_of(::getpid()).empty());
 }
 
@@ -264,7 +224,7 @@ TEST_CASE(
   std::ofstream(path) << "#!/no/such/shell\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   try {
-    launch(2, {path});
+    launch_caught(2, {path});
     FAIL("it ran");
   } catch (const comm::ProgramError& error) {
     CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring(path));

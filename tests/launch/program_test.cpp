@@ -37,6 +37,10 @@ TEST_CASE("tandem launch refuses a number of ranks that is none", "[launch]") {
   check_refused({"launch", "-n", "-3", "true"}, "got -3");
   check_refused({"launch", "-n", "two", "true"}, "'two'");
   check_refused({"launch", "-n", "2x", "true"}, "'2x'");
+  check_refused(
+      {"launch", "-n", "2", "--max-restarts", "many", "true"},
+      "--max-restarts: expected a whole number, got 'many'");
+  check_refused({"launch", "-n", "2", "--max-restarts=-1", "true"}, "got -1");
 }
 
 TEST_CASE("tandem launch refuses a program that it cannot run", "[launch]") {

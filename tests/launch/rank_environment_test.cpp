@@ -9,7 +9,12 @@ using namespace tandem::comm;
 TEST_CASE(
     "rank_environment gives each rank variables that comm accepts",
     "[launch]") {
-  const launch::Rendezvous rendezvous{3, "127.0.0.1", 4567, "job"};
+  const launch::Rendezvous rendezvous{
+      .num_ranks = 3,
+      .num_local_ranks = 3,
+      .address = "127.0.0.1",
+      .port = 4567,
+      .run_id = "job"};
   const Environment base{
       {"RANK", "7"},
       {"MASTER_PORT", "1"},

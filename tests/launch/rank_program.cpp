@@ -1,10 +1,11 @@
 // A rank for the launcher's tests. Its arguments are done in order; "R:action"
-// on rank R alone.
+// on rank R alone, "@A:action" and "@A:R:action" at restart A alone.
 //   meet          joins the group and prints the sum of the ranks' (rank + 1)
 //   ready         prints "ready <pid>"
 //   say=TEXT      prints TEXT on stdout; err=TEXT on stderr
 //   ignore-term   ignores SIGTERM from here on
 //   hang          waits for a signal
+//   throw=TEXT    fails with a ConfigError and leaves it in the error file
 //   die=SIGNAL    kills itself by the signal's number; exit=CODE
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <ATen/ops/full.h>
 
 #include <tandem/comm/comm.h>
+#include <tandem/comm/error_file.h>
 #include <tandem/core/errors.h>
 
 namespace {
@@ -50,6 +52,8 @@ void act(const std::string& action) {
   } else if (verb == "die") {
     std::signal(std::stoi(value), SIG_DFL);
     std::raise(std::stoi(value));
+  } else if (verb == "throw") {
+    throw tandem::ConfigError(value);
   } else if (verb == "exit") {
     std::exit(std::stoi(value));
   } else {
@@ -57,15 +61,22 @@ void act(const std::string& action) {
   }
 }
 
-// `action` without the rank before its colon; empty if that is another's.
+bool is_value_of(const std::string& value, const char* variable) {
+  const char* const own = std::getenv(variable);
+  return own != nullptr && value == own;
+}
+
+// `action` without what stands before its colons; empty if that is another's.
 std::string own_part(const std::string& action) {
   const auto colon = action.find(':');
   if (colon == std::string::npos) {
     return action;
   }
-  const char* const rank = std::getenv("RANK");
-  const bool mine = rank != nullptr && action.substr(0, colon) == rank;
-  return mine ? action.substr(colon + 1) : "";
+  const auto who = action.substr(0, colon);
+  const bool mine = who.starts_with('@')
+      ? is_value_of(who.substr(1), "TORCHELASTIC_RESTART_COUNT")
+      : is_value_of(who, "RANK");
+  return mine ? own_part(action.substr(colon + 1)) : "";
 }
 
 } // namespace
@@ -79,6 +90,7 @@ int main(int argc, char** argv) {
     }
   } catch (...) {
     std::cerr << tandem::message_of(std::current_exception()) << '\n';
+    tandem::comm::write_error_file(std::current_exception());
     return 1;
   }
 }

@@ -14,6 +14,7 @@ Environment LocalRendezvous::environment_of(int64_t rank) const {
   return launch::rank_environment(
       launch::current_environment(),
       {.num_ranks = num_ranks_,
+       .num_local_ranks = num_ranks_,
        .address = store_->address(),
        .port = store_->port(),
        .run_id = "local"},

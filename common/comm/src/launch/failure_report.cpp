@@ -1,13 +1,18 @@
 #include "failure_report.h"
 
 #include <csignal>
+#include <cstddef>
 #include <cstring>
+#include <sstream>
 
 #include <fmt/format.h>
 
 namespace tandem::comm::launch {
 
 namespace {
+
+// Failures beside the cause that are told, of up to hundreds.
+constexpr std::size_t kMaxOthers = 8;
 
 std::string how_it_ended(const ExitStatus& status) {
   if (status.signal != 0) {
@@ -23,6 +28,55 @@ std::string how_it_ended(const ExitStatus& status) {
                    : "");
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// "rank 1 (pid 23) exited with code 1".
+std::string what_happened(const RankFailure& failure) {
+  return fmt::format(
+      "rank {} (pid {}) {}",
+      failure.rank,
+      failure.pid,
+      how_it_ended(failure.status));
+}
+
+// With the first line of its error.
+std::string one_line(const RankFailure& failure) {
+  const auto lines = lines_of(failure.error);
+  return what_happened(failure) + (lines.empty() ? "" : ": " + lines.front());
+}
+
+std::string quoted(
+    const std::vector<std::string>& lines,
+    const std::string& name) {
+  std::string text;
+  for (const auto& line : lines) {
+    text += fmt::format("[{}] | {}\n", name, line);
+  }
+  return text;
+}
+
+std::string cause_lines(const RankFailure& cause, const std::string& name) {
+  auto text = fmt::format("[{}] {}", name, what_happened(cause));
+  if (cause.error.empty() && cause.last_lines.empty()) {
+    return text + ", without output\n";
+  }
+  if (!cause.error.empty()) {
+    text += "; its error:\n" + quoted(lines_of(cause.error), name);
+  }
+  if (!cause.last_lines.empty()) {
+    text += cause.error.empty() ? "; its last lines:\n"
+                                : fmt::format("[{}] its last lines:\n", name);
+  }
+  return text + quoted(cause.last_lines, name);
+}
+
 } // namespace
 
 std::string signal_name(int signal) {
@@ -31,7 +85,31 @@ std::string signal_name(int signal) {
                                  : fmt::format("SIG{}", abbreviation);
 }
 
-std::string report(const LaunchResult& result, const std::string& name) {
+std::string describe(
+    const std::vector<RankFailure>& failures,
+    const std::string& name) {
+  if (failures.empty()) {
+    return "";
+  }
+  std::string text;
+  for (std::size_t i = 1; i < failures.size() && i <= kMaxOthers; ++i) {
+    text += fmt::format("[{}] also failed: {}\n", name, one_line(failures[i]));
+  }
+  if (failures.size() > kMaxOthers + 1) {
+    text += fmt::format(
+        "[{}] and {} more\n",
+        name,
+        failures.size() - kMaxOthers - 1);
+  }
+  if (failures.size() > 1) {
+    text += fmt::format("[{}] the first failure:\n", name);
+  }
+  return text + cause_lines(failures.front(), name);
+}
+
+std::string report(const Finish& finish, const LaunchOptions& options) {
+  const auto& name = options.name();
+  const auto& result = finish.result;
   std::string text;
   if (result.interrupted_by != 0) {
     text += fmt::format(
@@ -39,24 +117,26 @@ std::string report(const LaunchResult& result, const std::string& name) {
         name,
         signal_name(result.interrupted_by));
   }
-  if (!result.first_failure) {
+  const bool obeyed = result.interrupted_by != 0 && result.first_failure &&
+      result.first_failure->status.signal == result.interrupted_by;
+  if (!obeyed) {
+    text += describe(finish.failures, name);
+  }
+  const auto num_failed = result.causes.size();
+  if (num_failed == 0 || options.max_restarts() == 0) {
     return text;
   }
-  const auto& failure = *result.first_failure;
-  const bool obeyed = result.interrupted_by != 0 &&
-      failure.status.signal == result.interrupted_by;
-  if (obeyed) {
-    return text;
+  if (!result.first_failure) {
+    return text +
+        fmt::format("[{}] succeeded at restart {}\n", name, num_failed);
   }
   text += fmt::format(
-      "[{}] rank {} (pid {}) {}{}\n",
+      "[{}] no restart is left of {}; what ended each attempt, the first cause "
+      "first:\n",
       name,
-      failure.rank,
-      failure.pid,
-      how_it_ended(failure.status),
-      failure.last_lines.empty() ? ", without output" : "; its last lines:");
-  for (const auto& line : failure.last_lines) {
-    text += fmt::format("[{}] | {}\n", name, line);
+      options.max_restarts());
+  for (const auto& cause : result.causes) {
+    text += fmt::format("[{}] | {}\n", name, one_line(cause));
   }
   return text;
 }

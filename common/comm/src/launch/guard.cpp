@@ -32,7 +32,10 @@ bool receive(pid_t& message) {
 
 // Runs between fork and _exit in a process that may have had threads: calls
 // only what is safe in a signal handler, and `groups` was allocated before.
-[[noreturn]] void watch_groups(int socket, std::vector<pid_t>& groups) {
+[[noreturn]] void watch_groups(
+    int socket,
+    std::vector<pid_t>& groups,
+    const std::vector<std::string>& paths) {
   ::setsid();
   sigset_t all{};
   sigfillset(&all);
@@ -50,12 +53,17 @@ bool receive(pid_t& message) {
   std::for_each(groups.begin(), end, [](pid_t group) {
     ::kill(-group, SIGKILL);
   });
+  for (const auto& path : paths) {
+    if (::unlink(path.c_str()) != 0) {
+      ::rmdir(path.c_str());
+    }
+  }
   ::_exit(0);
 }
 
 } // namespace
 
-Guard::Guard(std::size_t num_groups) {
+Guard::Guard(std::size_t num_groups, const std::vector<std::string>& paths) {
   std::array<int, 2> ends{};
   // Messages, each whole; and a reader that was killed is no SIGPIPE.
   checked(
@@ -66,7 +74,7 @@ Guard::Guard(std::size_t num_groups) {
   std::vector<pid_t> groups(num_groups);
   pid_ = checked(::fork(), "fork");
   if (pid_ == 0) {
-    watch_groups(guards_end.get(), groups);
+    watch_groups(guards_end.get(), groups, paths);
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -10,16 +12,17 @@ namespace tandem::comm::launch {
 
 /// A small process that outlives this one by a moment: when this one is gone,
 /// killed or not, it sends SIGKILL to the process groups that were announced
-/// and not forgotten.
+/// and not forgotten, and removes files.
 ///
 /// It blocks on a socket whose other end only this process holds, and children
 /// of it until they run their program. It is in a session of its own, so a
 /// terminal's signals do not reach it.
 class Guard {
  public:
-  /// `num_groups`: how many will be announced at most.
+  /// `num_groups`: how many will be announced at most, without those forgotten.
+  /// `paths`: files and empty folders to remove, in this order.
   /// **Throws** `Error`.
-  explicit Guard(std::size_t num_groups);
+  Guard(std::size_t num_groups, const std::vector<std::string>& paths);
   /// Lets it end the groups that were not forgotten, and waits for its end.
   ~Guard();
   Guard(const Guard&) = delete;

@@ -1,8 +1,7 @@
 #include "launch_session.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <random>
+#include <chrono>
+#include <csignal>
 #include <thread>
 #include <utility>
 
@@ -11,7 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "failure_order.h"
 #include "failure_report.h"
+#include "leader.h"
 
 namespace tandem::comm::launch {
 
@@ -32,61 +33,45 @@ bool same_file(int a, int b) {
       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-std::string random_run_id() {
-  std::random_device random;
-  return fmt::format("tandem-{:08x}{:08x}", random(), random());
-}
-
 } // namespace
-
-LaunchSession::Rank::Rank(
-    int64_t rank,
-    const Program& program,
-    const Guard& guard,
-    const sigset_t& signal_mask,
-    OutputQueue& output_queue,
-    OutputQueue& error_queue)
-    : index(rank),
-      process(program, guard, signal_mask),
-      output(
-          process.take_output(),
-          fmt::format("[rank {}] ", index),
-          tail,
-          output_queue),
-      error(
-          process.take_error(),
-          fmt::format("[rank {}] ", index),
-          tail,
-          error_queue) {}
 
 LaunchSession::LaunchSession(const LaunchOptions& options, std::string path)
     : options_(options),
       path_(std::move(path)),
-      guard_(static_cast<std::size_t>(options.num_ranks())),
+      error_folder_(options.num_ranks()),
+      guard_(
+          static_cast<std::size_t>(options.num_ranks()),
+          error_folder_.paths()),
       output_(options.output_fd()),
       separate_error_(options.error_fd()),
       error_(
           same_file(options.output_fd(), options.error_fd()) ? output_
                                                              : separate_error_),
+      coordination_(std::make_unique<Leader>(options)),
       policy_(options.grace()) {}
 
 LaunchResult LaunchSession::run() {
-  start_ranks();
-  while (!over()) {
-    move_output(/*from_ranks=*/true);
-    take_signals();
-    take_exits();
-    send_due_signal();
+  environment_ = base_environment();
+  for (;;) {
+    if (const auto start = coordination_->take_start()) {
+      announce_restart(*start);
+      coordination_->tell_end(run_attempt(start->rendezvous));
+    } else if (auto finish = coordination_->take_finish()) {
+      error_.text() += report(*finish, options_);
+      finish_output();
+      return std::move(finish->result);
+    } else {
+      move_output();
+      take_signals();
+    }
   }
-  finish_output();
-  return result_;
 }
 
 void LaunchSession::note(const std::string& line) {
   error_.text() += fmt::format("[{}] {}\n", options_.name(), line);
 }
 
-void LaunchSession::start_ranks() {
+Environment LaunchSession::base_environment() {
   auto environment = current_environment();
   for (const auto& [name, value] : options_.environment()) {
     environment.insert_or_assign(name, value);
@@ -101,28 +86,45 @@ void LaunchSession::start_ranks() {
         options_.num_ranks(),
         num_cores));
   }
-  const Rendezvous rendezvous{
-      options_.num_ranks(),
-      store_.address(),
-      store_.port(),
-      random_run_id()};
+  return environment;
+}
+
+AttemptEnd LaunchSession::run_attempt(const Rendezvous& rendezvous) {
+  policy_ = StopPolicy(options_.grace());
+  failures_.clear();
+  start_ranks(rendezvous);
+  while (!over()) {
+    move_output();
+    take_signals();
+    take_exits();
+    send_due_signal();
+  }
+  ranks_->finish_output();
+  AttemptEnd end{
+      std::exchange(failures_, {}),
+      policy_.interrupted_by(),
+      ranks_->all_gone()};
+  sort_by_cause(end.failures);
+  return end;
+}
+
+void LaunchSession::start_ranks(const Rendezvous& rendezvous) {
+  error_folder_.clear();
+  ranks_.emplace(guard_, signals_.previous_mask(), output_, error_);
   for (int64_t rank = 0; rank < options_.num_ranks(); ++rank) {
-    ranks_.emplace_back(
-        rank,
+    const auto error_file = error_folder_.file_of(rank);
+    ranks_->start(
+        rendezvous.first_rank + rank,
         Program{
             path_,
             options_.command(),
-            rank_environment(environment, rendezvous, rank)},
-        guard_,
-        signals_.previous_mask(),
-        output_,
-        error_);
+            rank_environment(environment_, rendezvous, rank, error_file)},
+        error_file);
   }
 }
 
-void LaunchSession::move_output(bool from_ranks) {
+void LaunchSession::move_output() {
   std::vector<pollfd> watched{{signals_.fd(), POLLIN, 0}};
-  std::vector<RankStream*> streams;
   std::vector<OutputQueue*> queues;
   for (auto* queue : {&output_, &separate_error_}) {
     if (!queue->empty()) {
@@ -130,13 +132,10 @@ void LaunchSession::move_output(bool from_ranks) {
       watched.push_back({queue->fd(), POLLOUT, 0});
     }
   }
-  for (auto& rank : ranks_) {
-    for (auto* stream : {&rank.output, &rank.error}) {
-      if (from_ranks && stream->fd() >= 0 && !stream->out().full()) {
-        streams.push_back(stream);
-        watched.push_back({stream->fd(), POLLIN, 0});
-      }
-    }
+  const auto streams =
+      ranks_ ? ranks_->open_streams() : std::vector<RankStream*>();
+  for (auto* stream : streams) {
+    watched.push_back({stream->fd(), POLLIN, 0});
   }
   if (::poll(watched.data(), watched.size(), kTickMs) <= 0) {
     return;
@@ -160,81 +159,51 @@ void LaunchSession::take_signals() {
       policy_.on_interrupt(signal);
     }
   }
-  result_.interrupted_by = policy_.interrupted_by();
 }
 
 void LaunchSession::take_exits() {
-  std::vector<std::pair<Rank*, ExitStatus>> failures;
-  for (auto& rank : ranks_) {
-    const auto status = rank.process.poll_exit();
-    if (status && !status->success()) {
-      failures.emplace_back(&rank, *status);
+  const bool told_to_end = policy_.ending();
+  auto seen = ranks_->take_failures();
+  const bool failed = !seen.empty();
+  for (auto& failure : seen) {
+    // One that was told to end, and did, has not failed.
+    if (!told_to_end || !failure.error.empty()) {
+      failures_.push_back(std::move(failure));
     }
   }
-  // Of those seen together, one that was killed: the others may have failed
-  // because it was gone.
-  const auto first = std::max_element(
-      failures.begin(),
-      failures.end(),
-      [](const auto& a, const auto& b) {
-        return a.second.signal == 0 && b.second.signal != 0;
-      });
-  if (first != failures.end()) {
-    record_failure(*first->first, first->second);
-    policy_.on_end(Clock::now());
-  } else if (all_ended() && !all_gone()) {
+  if (failed || (ranks_->all_ended() && !ranks_->all_gone())) {
     policy_.on_end(Clock::now());
   }
-}
-
-void LaunchSession::record_failure(Rank& rank, const ExitStatus& status) {
-  if (result_.first_failure) {
-    return;
-  }
-  for (auto* stream : {&rank.output, &rank.error}) {
-    stream->pass_on_all();
-  }
-  result_.exit_code = status.shell_code();
-  result_.first_failure =
-      RankFailure{rank.index, rank.process.pid(), status, rank.tail.lines()};
 }
 
 void LaunchSession::send_due_signal() {
   if (const auto signal = policy_.due(Clock::now())) {
-    for (const auto& rank : ranks_) {
-      rank.process.signal_group(*signal);
-    }
+    ranks_->signal_all(*signal);
   }
-}
-
-bool LaunchSession::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
-    return rank.process.ended();
-  });
-}
-
-bool LaunchSession::all_gone() {
-  bool gone = true;
-  for (auto& rank : ranks_) {
-    gone = rank.process.poll_group_gone() && gone;
-  }
-  return gone;
 }
 
 bool LaunchSession::over() {
   const auto killed_at = policy_.killed_at();
-  return all_gone() || (killed_at && Clock::now() > *killed_at + kKillLimit);
+  return ranks_->all_gone() ||
+      (killed_at && Clock::now() > *killed_at + kKillLimit);
+}
+
+void LaunchSession::announce_restart(const Start& start) {
+  const auto attempt = start.rendezvous.attempt;
+  if (attempt == 0) {
+    return;
+  }
+  error_.text() += describe(start.failures, options_.name());
+  note(fmt::format(
+      "restart {} of at most {}: all ranks start again",
+      attempt,
+      start.rendezvous.max_restarts));
 }
 
 void LaunchSession::finish_output() {
-  for (auto& rank : ranks_) {
-    rank.output.finish();
-    rank.error.finish();
-  }
-  error_.text() += report(result_, options_.name());
   const auto limit = Clock::now() + kKillLimit;
   while (!output_.empty() || !separate_error_.empty()) {
-    move_output(/*from_ranks=*/false);
+    move_output();
     take_signals();
     if (policy_.interrupted_by() != 0 && Clock::now() > limit) {
       return;

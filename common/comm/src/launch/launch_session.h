@@ -1,17 +1,17 @@
 #pragma once
 
-#include <deque>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <tandem/comm/launcher.h>
 
-#include "agent_store.h"
+#include "coordination.h"
+#include "error_folder.h"
 #include "guard.h"
-#include "line_prefixer.h"
 #include "output_queue.h"
-#include "rank_process.h"
-#include "rank_stream.h"
+#include "rank_set.h"
 #include "signal_watch.h"
 #include "stop_policy.h"
 #include "subreaper.h"
@@ -29,51 +29,39 @@ class LaunchSession {
   LaunchResult run();
 
  private:
-  struct Rank {
-    Rank(
-        int64_t index,
-        const Program& program,
-        const Guard& guard,
-        const sigset_t& signal_mask,
-        OutputQueue& output,
-        OutputQueue& error);
-
-    int64_t index;
-    LineTail tail;
-    RankProcess process;
-    RankStream output;
-    RankStream error;
-  };
-
   void note(const std::string& line);
-  void start_ranks();
+  Environment base_environment();
+  /// All of one attempt, to the end of its processes.
+  AttemptEnd run_attempt(const Rendezvous& rendezvous);
+  void start_ranks(const Rendezvous& rendezvous);
   /// Sleeps until something happens and moves what output there is.
-  void move_output(bool from_ranks);
+  void move_output();
   void take_signals();
   void take_exits();
-  void record_failure(Rank& rank, const ExitStatus& status);
   void send_due_signal();
-  bool all_ended() const;
-  bool all_gone();
   /// All gone, or SIGKILL had its time: a process that the kernel holds is no
   /// reason to wait for ever.
   bool over();
+  void announce_restart(const Start& start);
   void finish_output();
 
   const LaunchOptions& options_;
   std::string path_;
-  // In the order in which they must come to life. The guard forks before the
+  // In the order in which they must come to life. The guard forks before a
   // store has threads, and goes after the ranks.
   Subreaper subreaper_;
   SignalWatch signals_;
+  ErrorFolder error_folder_;
   Guard guard_;
-  AgentStore store_;
   OutputQueue output_;
   OutputQueue separate_error_;
   OutputQueue& error_; // `output_` if both go to one file: lines stay whole
-  std::deque<Rank> ranks_;
+  std::unique_ptr<Coordination> coordination_;
+  Environment environment_;
+  // Of the attempt that runs.
+  std::optional<RankSet> ranks_;
   StopPolicy policy_;
-  LaunchResult result_;
+  std::vector<RankFailure> failures_;
 };
 
 } // namespace tandem::comm::launch

@@ -24,6 +24,11 @@ void check_options(const LaunchOptions& options) {
         kMaxLocalRanks,
         options.num_ranks()));
   }
+  if (options.max_restarts() < 0) {
+    throw ConfigError(fmt::format(
+        "[launch] number of restarts: expected 0 or more, got {}",
+        options.max_restarts()));
+  }
   if (options.command().empty() || options.command().front().empty()) {
     throw ConfigError(
         "[launch] program: expected one after the options, got none");

@@ -21,29 +21,33 @@ Environment current_environment() {
 Environment rank_environment(
     Environment base,
     const Rendezvous& rendezvous,
-    int64_t rank) {
-  const auto rank_text = std::to_string(rank);
+    int64_t local_rank,
+    const std::string& error_file) {
+  const auto rank_text = std::to_string(rendezvous.first_rank + local_rank);
   const auto size_text = std::to_string(rendezvous.num_ranks);
   Environment set{
       {"RANK", rank_text},
-      {"LOCAL_RANK", rank_text},
+      {"LOCAL_RANK", std::to_string(local_rank)},
       {"ROLE_RANK", rank_text},
       {"WORLD_SIZE", size_text},
-      {"LOCAL_WORLD_SIZE", size_text},
+      {"LOCAL_WORLD_SIZE", std::to_string(rendezvous.num_local_ranks)},
       {"ROLE_WORLD_SIZE", size_text},
       {"ROLE_NAME", "default"},
-      {"GROUP_RANK", "0"},
-      {"GROUP_WORLD_SIZE", "1"},
+      {"GROUP_RANK", std::to_string(rendezvous.node_rank)},
+      {"GROUP_WORLD_SIZE", std::to_string(rendezvous.num_nodes)},
       {"MASTER_ADDR", rendezvous.address},
       {"MASTER_PORT", std::to_string(rendezvous.port)},
-      {"TORCHELASTIC_RESTART_COUNT", "0"},
-      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"TORCHELASTIC_RESTART_COUNT", std::to_string(rendezvous.attempt)},
+      {"TORCHELASTIC_MAX_RESTARTS", std::to_string(rendezvous.max_restarts)},
       {"TORCHELASTIC_RUN_ID", rendezvous.run_id},
       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
   };
+  // An outer torchrun's would take this rank's error for its own worker's.
+  base.erase("TORCHELASTIC_ERROR_FILE");
+  if (!error_file.empty()) {
+    set.emplace("TORCHELASTIC_ERROR_FILE", error_file);
+  }
   set.merge(base);
-  // An outer torchrun's: it would take this rank's error for its own worker's.
-  set.erase("TORCHELASTIC_ERROR_FILE");
   return set;
 }
 

@@ -21,6 +21,10 @@ class StopPolicy {
 
   /// The signal to send to all groups now; each is returned once.
   std::optional<int> due(Time now);
+  /// The ranks have been told to end, or will be by `due`.
+  bool ending() const {
+    return deadline_.has_value();
+  }
   /// When SIGKILL was due; nothing before.
   std::optional<Time> killed_at() const {
     return killed_at_;

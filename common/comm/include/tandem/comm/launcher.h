@@ -29,6 +29,9 @@ struct LaunchOptions {
   TORCH_ARG(Environment, environment);
   /// Tag of the launcher's own lines: "[launch] ...".
   TORCH_ARG(std::string, name) = "launch";
+  /// How often all ranks are started again after one failed. Their programs
+  /// then begin anew: what is not in a checkpoint is lost.
+  TORCH_ARG(int64_t, max_restarts) = 0;
   /// From SIGTERM to SIGKILL. Longer: ranks may save more before they end.
   TORCH_ARG(std::chrono::milliseconds, grace) = std::chrono::seconds(5);
   /// Where the ranks' lines go; the launcher's own go to `error_fd`.
@@ -56,12 +59,21 @@ struct RankFailure {
   ExitStatus status;
   /// The end of its stdout and stderr, in order of arrival.
   std::vector<std::string> last_lines;
+  /// The message in its TORCHELASTIC_ERROR_FILE; empty if it wrote none.
+  std::string error;
+  /// By that file, else when the launcher saw its end.
+  std::chrono::system_clock::time_point time;
 };
 
 struct LaunchResult {
-  /// 0 if all ranks succeeded, else `first_failure`'s `shell_code()`.
+  /// 0 if all ranks succeeded in the end, else `first_failure`'s
+  /// `shell_code()`.
   int exit_code = 0;
+  /// The cause of the first attempt's end; that of the last one's if the launch
+  /// was interrupted.
   std::optional<RankFailure> first_failure;
+  /// The cause of each attempt that failed; also if a later one succeeded.
+  std::vector<RankFailure> causes;
   /// SIGINT or SIGTERM if one was forwarded, else 0.
   int interrupted_by = 0;
 };
@@ -92,6 +104,12 @@ class ProgramError : public ConfigError {
 /// - When a rank fails, the others get SIGTERM, after `grace` SIGKILL, and the
 ///   failure is reported on `error_fd`. What a rank that succeeded left running
 ///   in its group is ended in the same way, after the last rank.
+/// - Each rank may write its error to the file TORCHELASTIC_ERROR_FILE (see
+///   `write_error_file`); it is shown. Of several failures the first by time is
+///   the cause, but a peer's loss is not, as long as there is another.
+/// - After a failure all ranks start again, at most `max_restarts` times, with
+///   a store and a port that are new and TORCHELASTIC_RESTART_COUNT one higher.
+///   An interrupt ends that.
 /// - The first SIGINT or SIGTERM is forwarded to all; once one rank has ended
 ///   by it, the others have `grace`. The second one is SIGKILL at once.
 /// - If this process is killed, a guard process ends the groups at once.
