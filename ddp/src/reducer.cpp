@@ -303,7 +303,7 @@ void Reducer::store(size_t index) {
     streams_.join_current(parameter.device());
     const auto& view = view_of(index);
     store_gradient(view, grad, scale().before);
-    if (is_view(index) && !is_same_view(grad, view)) {
+    if (is_view(index) && grad.defined() && !is_same_view(grad, view)) {
       grad = view;
     }
   }
