@@ -14,7 +14,10 @@
 #include <tandem/core/statistics_group.h>
 #include <tandem/core/tree_visitors.h>
 
+#include <tandem/core/detail/registration_check.h>
+
 #include "flat_broadcast.h"
+#include "gradient_hooks.h"
 #include "gradient_weight.h"
 #include "loss_mean.h"
 #include "module_agreement.h"
@@ -95,12 +98,12 @@ const char* buffer_text(BufferPolicy policy) {
 } // namespace
 
 DistributedEngine::DistributedEngine(
-    const torch::nn::Module& module,
+    const std::shared_ptr<torch::nn::Module>& module,
     const DistributedDataParallelOptions& options)
     : options_(options),
       group_(group_for(options)),
       device_(as_tensors_do(options.device().value_or(group_->device()))),
-      tensors_(std::make_unique<ModuleTensors>(module, options)) {
+      tensors_(std::make_unique<ModuleTensors>(*module, options)) {
   check_alone(*tensors_, device_, options_, *group_);
   if (group_->size() == 1 && !options_.reduce_at_world_one()) {
     return;
@@ -113,14 +116,18 @@ DistributedEngine::DistributedEngine(
     buffers_ = std::make_unique<FlatBroadcast>(tensors_->buffer_handles());
   }
   if (options_.buffer_policy() == BufferPolicy::kMerge) {
-    statistics_ = std::make_unique<NormStatistics>(module);
+    statistics_ = std::make_unique<NormStatistics>(*module);
     if (statistics_->empty()) {
       statistics_ = nullptr;
     }
   }
   if (tensors_->num_sync_batch_norms > 0) {
-    rank_statistics_ = std::make_shared<RankStatistics>(*group_, module);
+    rank_statistics_ = std::make_shared<RankStatistics>(*group_, *module);
   }
+  registrations_ = std::make_unique<RegistrationCheck>(
+      module,
+      rank_tag(*group_),
+      "Its gradients would not be averaged");
   reducer_ = std::make_shared<Reducer>(group_, *tensors_, options_);
 }
 
@@ -129,9 +136,13 @@ DistributedEngine::~DistributedEngine() = default;
 void DistributedEngine::run(
     ForwardCall& call,
     torch::nn::Module& module,
-    const Synchronisation& synchronisation) {
+    const Synchronisation& synchronisation,
+    comm::Joinable& self) {
+  if (at::GradMode::is_enabled()) {
+    is_synchronised_ = synchronisation.is_on;
+  }
   if (reducer_ && at::GradMode::is_enabled()) {
-    run_recorded(call, module, synchronisation);
+    run_recorded(call, module, synchronisation, self);
   } else {
     invoke(call, module, std::nullopt);
   }
@@ -154,12 +165,22 @@ void DistributedEngine::invoke(
 void DistributedEngine::run_recorded(
     ForwardCall& call,
     torch::nn::Module& module,
-    const Synchronisation& synchronisation) {
+    const Synchronisation& synchronisation,
+    comm::Joinable& self) {
   TensorCollector inputs;
   call.visit_inputs(inputs);
   const auto rows = batch_rows(inputs.tensors, kBatchDim);
+  registrations_->check();
+  comm::Join::notify(self);
+  const auto* join = comm::Join::options_of(self);
+  is_in_join_ = join != nullptr;
+  const int64_t root =
+      is_in_join_ ? meet(/*has_inputs=*/true, synchronisation.is_on).root : 0;
   const bool is_reduced = reducer_->prepare_forward(synchronisation.is_on);
-  const auto weight = weight_of(synchronisation, rows);
+  auto weight = weight_of(synchronisation, rows);
+  if (is_in_join_ && !join->divide_by_initial_world_size() && !weight) {
+    weight = 1;
+  }
   if (!synchronisation.is_on) {
     invoke(call, module, weight);
     return;
@@ -169,7 +190,7 @@ void DistributedEngine::run_recorded(
     reducer_->weigh(weigh(weight));
   }
   if (buffers_) {
-    buffers_->run(*group_, counters_);
+    buffers_->run(*group_, counters_, root);
   }
   if (statistics_) {
     statistics_->begin();
@@ -253,6 +274,13 @@ at::Tensor DistributedEngine::mean_over_ranks(
     int64_t rows) {
   if (group_->size() == 1) {
     return loss_sum / rows;
+  }
+  if (is_in_join_) {
+    throw ConfigError(fmt::format(
+        "{} mean_loss: expected outside of Join, whose joined ranks have no "
+        "rows to add, got inside. Use forward, with "
+        "set_sample_weight(SampleWeight::kRows) for the mean over all rows",
+        rank_tag(*group_)));
   }
   LossMean loss(loss_sum, rows);
   all_reduce_sum_(loss.sums());

@@ -14,7 +14,10 @@ FlatBroadcast::FlatBroadcast(const std::vector<at::Tensor>& tensors) {
   }
 }
 
-void FlatBroadcast::run(comm::ProcessGroup& group, Counters& counters) const {
+void FlatBroadcast::run(
+    comm::ProcessGroup& group,
+    Counters& counters,
+    int64_t root) const {
   for (const auto& tensors : groups_) {
     const auto flat = flatten_copy(tensors);
     if (flat.numel() == 0) {
@@ -22,10 +25,10 @@ void FlatBroadcast::run(comm::ProcessGroup& group, Counters& counters) const {
     }
     // As bytes every dtype can be sent.
     auto bytes = flat.view(at::kByte);
-    group.broadcast(bytes, /*root=*/0);
+    group.broadcast(bytes, root);
     ++counters.collectives;
     counters.bytes_moved += bytes.numel();
-    if (group.rank() != 0) {
+    if (group.rank() != root) {
       unflatten_into(flat, tensors);
     }
   }

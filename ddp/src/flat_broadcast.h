@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +10,7 @@
 
 namespace tandem::detail {
 
-/// Gives all ranks rank 0's values of a fixed set of tensors, bit for bit, in
+/// Gives all ranks one rank's values of a fixed set of tensors, bit for bit, in
 /// one transfer per dtype and device.
 class FlatBroadcast {
  public:
@@ -17,7 +18,8 @@ class FlatBroadcast {
 
   /// **Collective**. Records no history and leaves version counters as they
   /// are: graphs that were made before stay valid.
-  void run(comm::ProcessGroup& group, Counters& counters) const;
+  void run(comm::ProcessGroup& group, Counters& counters, int64_t root = 0)
+      const;
 
  private:
   std::vector<std::vector<at::Tensor>> groups_;

@@ -1,5 +1,6 @@
 #include "gradient_hooks.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -38,6 +39,18 @@ GradientHooks::GradientHooks(
   for (size_t index = 0; index < parameters.size(); ++index) {
     attached_.push_back(attach(index, parameters[index].tensor));
   }
+}
+
+bool GradientHooks::is_hooked(const at::Tensor& parameter) {
+  const auto accumulator =
+      torch::autograd::impl::try_get_grad_accumulator(parameter);
+  if (!accumulator) {
+    return false;
+  }
+  const auto& hooks = accumulator->post_hooks();
+  return std::any_of(hooks.begin(), hooks.end(), [](const auto& hook) {
+    return dynamic_cast<const CallWithIndex*>(hook.get()) != nullptr;
+  });
 }
 
 GradientHooks::~GradientHooks() {

@@ -36,6 +36,9 @@ class GradientHooks {
   /// as loading a checkpoint does. Does nothing while it is frozen.
   void reattach(size_t index, const at::Tensor& parameter);
 
+  /// Whether another object's hook is on `parameter`.
+  static bool is_hooked(const at::Tensor& parameter);
+
   /// The parameters' indices by accumulator.
   const std::unordered_map<const torch::autograd::Node*, size_t>& accumulators()
       const {

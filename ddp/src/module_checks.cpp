@@ -8,6 +8,7 @@
 
 #include <tandem/core/errors.h>
 
+#include "gradient_hooks.h"
 #include "name_patterns.h"
 #include "rank_text.h"
 
@@ -178,6 +179,18 @@ void check_patterns(
   }
 }
 
+void check_not_wrapped(
+    const NamedTensor& parameter,
+    const comm::ProcessGroup& group) {
+  if (GradientHooks::is_hooked(parameter.tensor)) {
+    throw ConfigError(fmt::format(
+        "{} parameter '{}': expected in one wrapper at a time, got one that "
+        "averages its gradients already. Destroy that wrapper first",
+        rank_tag(group),
+        parameter.name));
+  }
+}
+
 void check_sparse(
     const NamedTensor& parameter,
     GradientRole role,
@@ -243,6 +256,7 @@ void check_tensors(
     check_memory("buffer", buffer, group);
   }
   for (size_t i = 0; i < tensors.trained.size(); ++i) {
+    check_not_wrapped(tensors.trained[i], group);
     check_dtype(tensors.trained[i], group);
     check_sparse(tensors.trained[i], tensors.roles[i], group);
   }

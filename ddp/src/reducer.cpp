@@ -116,9 +116,7 @@ bool Reducer::prepare_forward(bool gradient_sync) {
   if (!gradient_sync) {
     return false;
   }
-  if (const auto order = order_.take(*group_)) {
-    rebuild(*order);
-  }
+  start_reduction();
   auto forward = std::make_shared<SyncedForward>();
   for (const auto& parameter : tensors_.trained) {
     forward->is_frozen.push_back(!parameter.tensor.requires_grad());
@@ -133,6 +131,13 @@ bool Reducer::prepare_forward(bool gradient_sync) {
   armed_ = true;
   log_.forward_began();
   return true;
+}
+
+/// What every rank does before its part in a reduction.
+void Reducer::start_reduction() {
+  if (const auto order = order_.take(*group_)) {
+    rebuild(*order);
+  }
 }
 
 void Reducer::weigh(std::shared_ptr<GradientWeight> weight) {
@@ -190,6 +195,11 @@ void Reducer::register_hook(std::shared_ptr<comm::CommHook> hook) {
   }
   hook->attach(group_, parameters);
   queue_.set_hook(std::move(hook));
+}
+
+void Reducer::set_on_reduced(std::function<void(size_t)> function) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  on_reduced_ = std::move(function);
 }
 
 void Reducer::rearm(const std::shared_ptr<SyncedForward>& forward) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -64,11 +65,22 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   /// begun, if there is a hook already, or as `CommHook::attach`.
   void register_hook(std::shared_ptr<comm::CommHook> hook);
 
+  /// Takes part in a reduction of the other ranks without adding anything or
+  /// changing a gradient, since this rank has no input left: in place of
+  /// `prepare_forward`, and of backward. **Collective**.
+  void prepare_shadow();
+  void shadow();
+
+  /// Calls `function` with the index of each parameter whose gradient was
+  /// reduced, as soon as it is there.
+  void set_on_reduced(std::function<void(size_t)> function);
+
   std::string describe() const;
   Counters counters() const;
   DDPLoggingData logging_data() const;
 
  private:
+  void start_reduction();
   void rearm(const std::shared_ptr<SyncedForward>& forward);
   void on_gradient(size_t index, bool is_defined);
   bool is_last_gradient(size_t index);
@@ -140,6 +152,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   int armed_task_;
   /// The engine's tasks at whose end `finish` is to run.
   std::vector<int> finish_tasks_;
+
+  std::function<void(size_t)> on_reduced_;
 
   /// Last, so that no hook runs before or after the rest exists.
   GradientHooks hooks_;

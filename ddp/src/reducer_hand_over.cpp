@@ -47,12 +47,15 @@ void Reducer::hand_over(size_t index, const at::Tensor& view) {
     if (!is_same_view(grad, view)) {
       grad = view;
     }
-    return;
+  } else {
+    if (!grad.defined()) {
+      grad = at::empty_like(parameter);
+    }
+    grad.copy_(view);
   }
-  if (!grad.defined()) {
-    grad = at::empty_like(parameter);
+  if (on_reduced_) {
+    on_reduced_(index);
   }
-  grad.copy_(view);
 }
 
 void Reducer::reduce_sparse() {
@@ -71,6 +74,9 @@ void Reducer::reduce_sparse() {
         counters_);
     if (!is_left_out_[index] && (!use_ || use_->is_marked(index))) {
       grad = after == 1 ? sum : sum / after;
+      if (on_reduced_) {
+        on_reduced_(index);
+      }
     }
   }
 }

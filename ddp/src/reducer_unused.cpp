@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 
 #include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
 
 #include "reducer.h"
 
@@ -53,7 +56,8 @@ void Reducer::skip_unreached_buckets() {
   GradientUse reached(group_, is_ready_.size());
   const bool is_searched = is_only_forward() && !forward_->is_unreached.empty();
   for (size_t index = 0; index < is_ready_.size(); ++index) {
-    if (!is_searched || !forward_->is_unreached[index] ||
+    const bool is_unreached = is_searched && forward_->is_unreached[index];
+    if ((!is_unreached && !forward_->is_frozen[index]) ||
         use_->is_marked_here(index)) {
       reached.mark(index);
     }
@@ -111,6 +115,32 @@ void Reducer::store_unused(size_t index) {
         scale().before);
   }
   set_ready(index);
+}
+
+void Reducer::prepare_shadow() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  recover();
+  start_reduction();
+}
+
+void Reducer::shadow() {
+  const at::NoGradGuard no_grad;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forward_ = std::make_shared<SyncedForward>();
+  // As if all were frozen.
+  forward_->is_frozen.assign(is_ready_.size(), true);
+  try {
+    if (options_.skip_all_reduce_unused_params()) {
+      skip_unreached_buckets();
+    }
+    store_rest();
+    finish_reduction(/*is_whole=*/true);
+  } catch (...) {
+    restart();
+    throw;
+  }
+  forget_marks(/*is_whole=*/true);
+  queue_.restart();
 }
 
 /// Whether the parameter required no grad at forward, or requires none now.

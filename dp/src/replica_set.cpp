@@ -27,7 +27,10 @@ ReplicaSet::ReplicaSet(
     match_modules();
     copy_training_flags();
     upkeep_.emplace(Upkeep{
-        RegistrationCheck(base),
+        RegistrationCheck(
+            base,
+            "DataParallel",
+            "Replicas do not follow such a change"),
         ReplicaStorage(tensors_, devices_, counts),
         RefreshControl(options, counts)});
   }

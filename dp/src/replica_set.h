@@ -11,7 +11,6 @@
 #include <tandem/dp/data_parallel_options.h>
 
 #include "refresh_control.h"
-#include "registration_check.h"
 #include "replica_storage.h"
 #include "tensor_table.h"
 #include "transfer_counts.h"

@@ -1,6 +1,7 @@
 #include <tandem/core/parallel_module.h>
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -96,6 +97,10 @@ ParallelModule::EqualWeights::EqualWeights(ParallelModule& module)
 
 ParallelModule::EqualWeights::~EqualWeights() {
   module_.sample_weight_ = kept_;
+}
+
+std::unique_ptr<UnevenInputs> ParallelModule::uneven_inputs() {
+  return std::make_unique<UnevenInputs>();
 }
 
 void ParallelModule::all_reduce_sum_(at::Tensor& /*tensor*/) {}

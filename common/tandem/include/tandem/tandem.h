@@ -10,6 +10,9 @@
 #include <tandem/core/errors.h>
 #include <tandem/core/single_device.h>
 #include <tandem/core/sync_batch_norm.h>
+#include <tandem/ddp/checkpoint.h>
+#include <tandem/ddp/comm_hooks.h>
 #include <tandem/ddp/distributed_data_parallel.h>
+#include <tandem/ddp/optimizer_in_backward.h>
 #include <tandem/dp/data_parallel.h>
 #include <tandem/wrap.h>

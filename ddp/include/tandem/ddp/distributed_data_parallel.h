@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <tandem/comm/comm_hook.h>
+#include <tandem/comm/join.h>
+#include <tandem/comm/process_group.h>
+#include <tandem/core/named_tensors.h>
 #include <tandem/core/parallel.h>
 #include <tandem/core/parallel_holder.h>
 #include <tandem/ddp/detail/engine.h>
@@ -51,13 +55,14 @@ namespace tandem {
 /// another rank's own check failed. From `forward` and `backward`: `PeerError`
 /// and `TimeoutError` naming the bucket.
 template <typename M>
-class DistributedDataParallelImpl final : public Parallel<M> {
+class DistributedDataParallelImpl final : public Parallel<M>,
+                                          public comm::Joinable {
  public:
   explicit DistributedDataParallelImpl(
       std::shared_ptr<M> module,
       const DistributedDataParallelOptions& options = {})
       : Parallel<M>("DistributedDataParallel", std::move(module)),
-        engine_(*this->module(), options) {}
+        engine_(this->module(), options) {}
 
   explicit DistributedDataParallelImpl(
       const torch::nn::ModuleHolder<M>& module,
@@ -108,6 +113,30 @@ class DistributedDataParallelImpl final : public Parallel<M> {
         std::move(name)));
   }
 
+  /// For `comm::Join`, in which ranks may have different numbers of inputs.
+  /// Gradients are averaged over all ranks or, without
+  /// `divide_by_initial_world_size`, over those that have inputs left. At the
+  /// end all ranks have the parameters and buffers of one that joined last.
+  /// **Throws** `ConfigError` for a module with `SyncBatchNorm`, whose layers a
+  /// rank without inputs cannot serve.
+  std::unique_ptr<comm::JoinHook> join_hook(
+      const comm::JoinOptions& options) override {
+    return engine_.join_hook(options, [this] { return this->sample_weight(); });
+  }
+  std::shared_ptr<comm::ProcessGroup> join_process_group() const override {
+    return engine_.shared_group();
+  }
+  std::unique_ptr<UnevenInputs> uneven_inputs() override {
+    return detail::join_uneven_inputs(*this);
+  }
+
+  /// Calls `function` with each parameter as soon as its gradient is ready for
+  /// an optimizer; null ends that. For `OptimizerInBackward`.
+  /// **Throws** `ConfigError` if there is one already.
+  void set_on_gradient(std::function<void(const NamedTensor&)> function) {
+    engine_.set_on_gradient(std::move(function));
+  }
+
   /// Times, buckets and unused parameters of the last reduction; empty in a
   /// world of one.
   DDPLoggingData logging_data() const {
@@ -140,7 +169,8 @@ class DistributedDataParallelImpl final : public Parallel<M> {
     engine_.run(
         call,
         *this->module(),
-        {this->gradient_sync(), this->sample_weight()});
+        {this->gradient_sync(), this->sample_weight()},
+        *this);
   }
 
   void agree_on_sample_weights(bool are_used) override {

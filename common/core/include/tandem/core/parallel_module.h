@@ -29,6 +29,18 @@ class [[nodiscard]] NoSyncGuard {
   ParallelModule* module_;
 };
 
+/// Lets the ranks take different numbers of steps while it lives.
+class UnevenInputs {
+ public:
+  UnevenInputs() = default;
+  virtual ~UnevenInputs() = default;
+  UnevenInputs(const UnevenInputs&) = delete;
+  UnevenInputs& operator=(const UnevenInputs&) = delete;
+
+  /// This process has no input left. Returns when no other has either.
+  virtual void finish() {}
+};
+
 /// A module wrapped for data parallelism, whatever the strategy: what trainers
 /// and harnesses drive. It owns the wrapped module and adds no parameter,
 /// buffer or name of its own: `named_parameters()`, `save` and their kin show
@@ -82,6 +94,12 @@ class ParallelModule : public torch::nn::Module {
   /// `TimeoutError` naming the ranks that did not begin or cease.
   void set_sample_weight(SampleWeight weight);
   void set_sample_weight(double weight);
+
+  /// Until its `finish`, ranks that have no input left take part in the others'
+  /// steps. To be made before the first step and finished after the last;
+  /// without `finish` the other ranks fail at their time limit.
+  /// **Collective**: both.
+  virtual std::unique_ptr<UnevenInputs> uneven_inputs();
 
   /// Sums `tensor` over all processes, in place.
   /// **Collective**: every rank, in the same order.

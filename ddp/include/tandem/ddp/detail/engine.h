@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,9 +11,13 @@
 #include <torch/nn/module.h>
 
 #include <tandem/comm/comm_hook.h>
+#include <tandem/comm/join.h>
+#include <tandem/comm/process_group.h>
 #include <tandem/core/counters.h>
 #include <tandem/core/forward_call.h>
+#include <tandem/core/named_tensors.h>
 #include <tandem/core/norm_statistics.h>
+#include <tandem/core/parallel_module.h>
 #include <tandem/core/sample_weight.h>
 #include <tandem/ddp/logging_data.h>
 #include <tandem/ddp/options.h>
@@ -20,9 +25,11 @@
 namespace tandem::detail {
 
 class FlatBroadcast;
+class GradientHooks;
 class GradientWeight;
 class RankStatistics;
 class Reducer;
+class RegistrationCheck;
 struct ModuleTensors;
 
 /// How the backward of a forward is to be reduced.
@@ -32,22 +39,41 @@ struct Synchronisation {
   SampleWeighting weight;
 };
 
+/// A `Join` of one.
+std::unique_ptr<UnevenInputs> join_uneven_inputs(comm::Joinable& joinable);
+
 /// What `DistributedDataParallel` does, without the module's type.
 class DistributedEngine {
  public:
   /// Checks the module, agrees with the other ranks and takes rank 0's values.
   /// **Collective**. **Throws** as `DistributedDataParallelImpl`.
   DistributedEngine(
-      const torch::nn::Module& module,
+      const std::shared_ptr<torch::nn::Module>& module,
       const DistributedDataParallelOptions& options);
   ~DistributedEngine();
   DistributedEngine(const DistributedEngine&) = delete;
   DistributedEngine& operator=(const DistributedEngine&) = delete;
 
+  /// `self`: what may be part of a `Join`.
   void run(
       ForwardCall& call,
       torch::nn::Module& module,
-      const Synchronisation& synchronisation);
+      const Synchronisation& synchronisation,
+      comm::Joinable& self);
+
+  /// The parts of `comm::Joinable`. `weighting` tells the wrapper's, as it is.
+  std::unique_ptr<comm::JoinHook> join_hook(
+      const comm::JoinOptions& options,
+      std::function<SampleWeighting()> weighting);
+  const std::shared_ptr<comm::ProcessGroup>& shared_group() const {
+    return group_;
+  }
+
+  /// Calls `function` with each parameter whose gradient is ready for the
+  /// optimizer: reduced or, in a world of one, accumulated with synchronisation
+  /// on. Null ends that.
+  /// **Throws** `ConfigError` if there is one already.
+  void set_on_gradient(std::function<void(const NamedTensor&)> function);
   void agree_on_sample_weights(bool are_used);
 
   /// The part of `ParallelModule::mean_over_ranks`.
@@ -85,7 +111,21 @@ class DistributedEngine {
   void run_recorded(
       ForwardCall& call,
       torch::nn::Module& module,
-      const Synchronisation& synchronisation);
+      const Synchronisation& synchronisation,
+      comm::Joinable& self);
+
+  class ShadowHook;
+  /// What the ranks tell each other in each forward of a `Join`.
+  struct JoinRound {
+    bool is_synchronised;
+    /// The last rank that has inputs.
+    int64_t root;
+  };
+  JoinRound meet(bool has_inputs, bool is_synchronised);
+  void shadow(
+      const SampleWeighting& weighting,
+      const comm::JoinOptions& options);
+  void adopt_final_model(bool is_last_joiner);
   std::optional<double> weight_of(
       const Synchronisation& synchronisation,
       std::optional<int64_t> rows);
@@ -103,6 +143,13 @@ class DistributedEngine {
   /// Statistics to merge, if there are any and `BufferPolicy::kMerge` is on:
   std::unique_ptr<NormStatistics> statistics_;
   std::shared_ptr<Reducer> reducer_;
+  std::unique_ptr<RegistrationCheck> registrations_;
+  /// In a world of one, what serves `set_on_gradient`.
+  std::unique_ptr<GradientHooks> own_hooks_;
+  std::function<void(const NamedTensor&)> on_gradient_;
+  bool is_synchronised_ = true;
+  /// The last forward was part of a `Join`.
+  bool is_in_join_ = false;
   /// Null without `SyncBatchNorm` layers.
   std::shared_ptr<RankStatistics> rank_statistics_;
   /// Of forwards whose gradients have not been reduced yet.

@@ -1,6 +1,7 @@
-#include "registration_check.h"
+#include <tandem/core/detail/registration_check.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,46 +65,13 @@ const RegisteredPart* find(const Parts& parts, const std::string& name) {
   return found == parts.end() ? nullptr : &*found;
 }
 
-[[noreturn]] void refuse(
-    const std::string& kind,
-    const std::string& name,
-    const std::string& expected,
-    const std::string& actual) {
-  throw ConfigError(fmt::format(
-      "DataParallel: {} '{}': expected {}, as when the module was wrapped, got "
-      "{}. Replicas do not follow such a change: wrap the module again",
-      kind,
-      name,
-      expected,
-      actual));
-}
-
-/// Names the first part of `module` that differs; their order may.
-void check_parts(
-    const std::string& kind,
-    const std::string& module,
-    const Parts& expected,
-    const Parts& actual) {
-  const auto prefix = module.empty() ? "" : module + ".";
-  for (const auto& part : expected) {
-    const auto* found = find(actual, part.name);
-    if (found == nullptr) {
-      refuse(kind, prefix + part.name, "one", "none");
-    }
-    if (found->address != part.address) {
-      refuse(kind, prefix + part.name, "the same one", "another");
-    }
-  }
-  for (const auto& part : actual) {
-    if (find(expected, part.name) == nullptr) {
-      refuse(kind, prefix + part.name, "none", "one");
-    }
-  }
-}
-
 } // namespace
 
-RegistrationCheck::RegistrationCheck(const std::shared_ptr<Module>& root) {
+RegistrationCheck::RegistrationCheck(
+    const std::shared_ptr<Module>& root,
+    std::string subject,
+    std::string consequence)
+    : subject_(std::move(subject)), consequence_(std::move(consequence)) {
   add("", root);
   for (const auto& item : root->named_modules("", /*include_self=*/false)) {
     add(item.key(), item.value());
@@ -136,6 +104,45 @@ void RegistrationCheck::check() const {
     }
     if (!are_same(children, module->children())) {
       check_parts("module", name, children, parts_of(module->named_children()));
+    }
+  }
+}
+
+void RegistrationCheck::refuse(
+    const std::string& kind,
+    const std::string& name,
+    const std::string& expected,
+    const std::string& actual) const {
+  throw ConfigError(fmt::format(
+      "{}: {} '{}': expected {}, as when the module was wrapped, got {}. {}: "
+      "wrap the module again",
+      subject_,
+      kind,
+      name,
+      expected,
+      actual,
+      consequence_));
+}
+
+/// Names the first part of `module` that differs; their order may.
+void RegistrationCheck::check_parts(
+    const std::string& kind,
+    const std::string& module,
+    const Parts& expected,
+    const Parts& actual) const {
+  const auto prefix = module.empty() ? "" : module + ".";
+  for (const auto& part : expected) {
+    const auto* found = find(actual, part.name);
+    if (found == nullptr) {
+      refuse(kind, prefix + part.name, "one", "none");
+    }
+    if (found->address != part.address) {
+      refuse(kind, prefix + part.name, "the same one", "another");
+    }
+  }
+  for (const auto& part : actual) {
+    if (find(expected, part.name) == nullptr) {
+      refuse(kind, prefix + part.name, "none", "one");
     }
   }
 }
