@@ -59,7 +59,12 @@ void Reducer::hand_over(size_t index, const at::Tensor& view) {
 }
 
 void Reducer::reduce_sparse() {
-  const auto [before, after] = scale();
+  // No hook sees them, so the mean is made here.
+  const auto [before, after] = gradient_scale(
+      options_,
+      group_->size(),
+      forward_->weight.get(),
+      /*has_hook=*/false);
   for (size_t index = 0; index < slots_.size(); ++index) {
     if (tensors_.roles[index] != GradientRole::kSparse) {
       continue;

@@ -14,6 +14,11 @@ at::Tensor flat_parameters(const torch::nn::Module& module) {
   return torch::cat(parts);
 }
 
+double value_of(const at::Tensor& grad) {
+  TORCH_CHECK(grad.defined(), "expected a gradient");
+  return grad.item<double>();
+}
+
 std::string text_of(const std::exception_ptr& error) {
   return error ? message_of(error) : std::string();
 }

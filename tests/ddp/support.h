@@ -28,6 +28,9 @@ at::Tensor share(const at::Tensor& batch, const RankContext& context);
 /// All parameters in one vector, as they are now.
 at::Tensor flat_parameters(const torch::nn::Module& module);
 
+/// Of a gradient with one element. **Throws** if it is undefined.
+double value_of(const at::Tensor& grad);
+
 /// Message of a rank's error; empty if it had none.
 std::string text_of(const std::exception_ptr& error);
 

@@ -39,11 +39,6 @@ at::Tensor number(double value) {
   return torch::full({1}, value, at::kDouble);
 }
 
-double value_of(const at::Tensor& grad) {
-  TORCH_CHECK(grad.defined(), "expected a gradient");
-  return grad.item<double>();
-}
-
 TEST_CASE("a parameter unused on one rank gets the others'", "[ddp][DDP-38]") {
   for (const auto& options : with_unused()) {
     for (const int64_t world : {2, 3}) {
