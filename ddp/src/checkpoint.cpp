@@ -188,10 +188,10 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
   static variable_list forward(
       AutogradContext* context,
       const c10::intrusive_ptr<Recomputation>& recomputation,
-      const variable_list& tensors) {
+      at::TensorList tensors) {
     context->saved_data["recomputation"] =
         c10::IValue::make_capsule(recomputation);
-    context->save_for_backward(tensors);
+    context->save_for_backward(tensors.vec());
     context->set_materialize_grads(false);
     return recomputation->run(
         {tensors.begin(),
@@ -254,7 +254,9 @@ std::vector<at::Tensor> checkpoint_tensors(
   for (const auto& parameter : unique_parameters(*module)) {
     tensors.push_back(parameter.tensor);
   }
-  return CheckpointFunction::apply(recomputation, tensors);
+  // Only as this type are they taken for the function's inputs.
+  const at::TensorList list = tensors;
+  return CheckpointFunction::apply(recomputation, list);
 }
 
 } // namespace tandem::ddp::detail
