@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -25,6 +27,11 @@ namespace {
 struct LaunchWords {
   std::string num_ranks;
   std::string max_restarts = "0";
+  std::string num_nodes = "1";
+  std::string node_rank = "0";
+  std::string master_addr;
+  std::string master_port = std::to_string(comm::kDefaultMasterPort);
+  std::string meet_timeout_s = "300";
 };
 
 constexpr auto kLaunchFooter = R"(
@@ -36,6 +43,10 @@ the others get SIGTERM and 5 s later SIGKILL, and the failure is reported, with
 what the rank wrote to the file TORCHELASTIC_ERROR_FILE. With --max-restarts all
 ranks then start again (TORCHELASTIC_RESTART_COUNT counts).
 SIGINT and SIGTERM are passed on; a second one is SIGKILL at once.
+
+On several hosts, run it once on each, with --nnodes N --node-rank R
+--master-addr HOST, HOST being that of node 0. A failure or an interrupt on one
+ends all, restarts are of all, and each returns the same code.
 
 Exit code: 0 if all ranks succeeded in the end, else that of the first one that
 failed (in the first attempt), 128 + signal for a signal; 127 for a program not found, 126 for one that is not
@@ -58,7 +69,24 @@ const std::vector<ValueOption>& value_options() {
       {"--max-restarts,--max_restarts",
        "K",
        "How often all ranks start again after one failed [0]",
-       &LaunchWords::max_restarts}};
+       &LaunchWords::max_restarts},
+      {"--nnodes", "N", "Number of hosts [1]", &LaunchWords::num_nodes},
+      {"--node-rank,--node_rank",
+       "R",
+       "This host's number, from 0 [0]",
+       &LaunchWords::node_rank},
+      {"--master-addr,--master_addr",
+       "HOST",
+       "Name or address of host 0",
+       &LaunchWords::master_addr},
+      {"--master-port,--master_port",
+       "PORT",
+       "Where the launchers meet on host 0 [29500]",
+       &LaunchWords::master_port},
+      {"--meet-timeout",
+       "SECONDS",
+       "How long they wait for each other [300]",
+       &LaunchWords::meet_timeout_s}};
   return options;
 }
 
@@ -93,24 +121,40 @@ std::vector<std::string> launched_command(const CommandLine& line) {
   return {begin, line.end()};
 }
 
-int64_t parse_whole(const std::string& option, const std::string& text) {
+int64_t parse_whole(
+    const std::string& option,
+    const std::string& text,
+    int64_t max = std::numeric_limits<int32_t>::max()) {
   int64_t value = 0;
   const auto* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
+  if (error != std::errc() || stop != end || value > max) {
     throw ConfigError(fmt::format(
-        "[launch] {}: expected a whole number, got '{}'",
+        "[launch] {}: expected a whole number of at most {}, got '{}'",
         option,
+        max,
         text));
   }
   return value;
+}
+
+uint16_t parse_port(const std::string& text) {
+  const auto port =
+      parse_whole("--master-port", text, std::numeric_limits<uint16_t>::max());
+  return static_cast<uint16_t>(std::max<int64_t>(port, 0)); // 0 is refused
 }
 
 int run_launch(const LaunchWords& words, const CommandLine& line) {
   auto options = comm::LaunchOptions(
       parse_whole("-n", words.num_ranks),
       launched_command(line));
-  options.max_restarts(parse_whole("--max-restarts", words.max_restarts));
+  options.max_restarts(parse_whole("--max-restarts", words.max_restarts))
+      .num_nodes(parse_whole("--nnodes", words.num_nodes))
+      .node_rank(parse_whole("--node-rank", words.node_rank))
+      .master_addr(words.master_addr)
+      .master_port(parse_port(words.master_port))
+      .meet_timeout(std::chrono::seconds(
+          parse_whole("--meet-timeout", words.meet_timeout_s)));
   try {
     return comm::launch_local(options).exit_code;
   } catch (const comm::ProgramError& error) {

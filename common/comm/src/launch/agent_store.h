@@ -11,24 +11,26 @@ class Store;
 
 namespace tandem::comm::launch {
 
-/// The ranks' store, served from this process on the loopback interface alone
-/// and a port that the kernel chose.
+/// The ranks' store, served from this process on one interface alone and a port
+/// that the kernel chose.
 class AgentStore {
  public:
+  /// `host`: this one's name or address on the interface.
   /// **Throws** `Error`.
-  AgentStore();
+  explicit AgentStore(std::string host = "127.0.0.1");
   ~AgentStore();
   AgentStore(const AgentStore&) = delete;
   AgentStore& operator=(const AgentStore&) = delete;
 
-  std::string address() const {
-    return "127.0.0.1";
+  const std::string& address() const {
+    return host_;
   }
   uint16_t port() const {
     return port_;
   }
 
  private:
+  std::string host_;
   uint16_t port_ = 0;
   c10::intrusive_ptr<c10d::Store> store_;
 };

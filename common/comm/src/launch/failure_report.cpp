@@ -37,19 +37,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// "rank 1 (pid 23) exited with code 1".
-std::string what_happened(const RankFailure& failure) {
+// "rank 1 (pid 23) exited with code 1"; with the node if there are several.
+std::string what_happened(
+    const RankFailure& failure,
+    const LaunchOptions& options) {
   return fmt::format(
-      "rank {} (pid {}) {}",
+      "rank {} ({}pid {}) {}",
       failure.rank,
+      options.num_nodes() > 1 ? fmt::format("node {}, ", failure.node_rank)
+                              : "",
       failure.pid,
       how_it_ended(failure.status));
 }
 
 // With the first line of its error.
-std::string one_line(const RankFailure& failure) {
+std::string one_line(const RankFailure& failure, const LaunchOptions& options) {
   const auto lines = lines_of(failure.error);
-  return what_happened(failure) + (lines.empty() ? "" : ": " + lines.front());
+  return what_happened(failure, options) +
+      (lines.empty() ? "" : ": " + lines.front());
 }
 
 std::string quoted(
@@ -62,8 +67,11 @@ std::string quoted(
   return text;
 }
 
-std::string cause_lines(const RankFailure& cause, const std::string& name) {
-  auto text = fmt::format("[{}] {}", name, what_happened(cause));
+std::string cause_lines(
+    const RankFailure& cause,
+    const LaunchOptions& options) {
+  const auto& name = options.name();
+  auto text = fmt::format("[{}] {}", name, what_happened(cause, options));
   if (cause.error.empty() && cause.last_lines.empty()) {
     return text + ", without output\n";
   }
@@ -87,13 +95,17 @@ std::string signal_name(int signal) {
 
 std::string describe(
     const std::vector<RankFailure>& failures,
-    const std::string& name) {
+    const LaunchOptions& options) {
+  const auto& name = options.name();
   if (failures.empty()) {
     return "";
   }
   std::string text;
   for (std::size_t i = 1; i < failures.size() && i <= kMaxOthers; ++i) {
-    text += fmt::format("[{}] also failed: {}\n", name, one_line(failures[i]));
+    text += fmt::format(
+        "[{}] also failed: {}\n",
+        name,
+        one_line(failures[i], options));
   }
   if (failures.size() > kMaxOthers + 1) {
     text += fmt::format(
@@ -104,7 +116,7 @@ std::string describe(
   if (failures.size() > 1) {
     text += fmt::format("[{}] the first failure:\n", name);
   }
-  return text + cause_lines(failures.front(), name);
+  return text + cause_lines(failures.front(), options);
 }
 
 std::string report(const Finish& finish, const LaunchOptions& options) {
@@ -120,7 +132,10 @@ std::string report(const Finish& finish, const LaunchOptions& options) {
   const bool obeyed = result.interrupted_by != 0 && result.first_failure &&
       result.first_failure->status.signal == result.interrupted_by;
   if (!obeyed) {
-    text += describe(finish.failures, name);
+    text += describe(finish.failures, options);
+  }
+  if (!result.node_failure.empty()) {
+    text += fmt::format("[{}] {}\n", name, result.node_failure);
   }
   const auto num_failed = result.causes.size();
   if (num_failed == 0 || options.max_restarts() == 0) {
@@ -131,12 +146,14 @@ std::string report(const Finish& finish, const LaunchOptions& options) {
         fmt::format("[{}] succeeded at restart {}\n", name, num_failed);
   }
   text += fmt::format(
-      "[{}] no restart is left of {}; what ended each attempt, the first cause "
-      "first:\n",
+      "[{}] gave up after {} of {} restarts; what ended each attempt, the "
+      "first "
+      "cause first:\n",
       name,
+      num_failed - 1,
       options.max_restarts());
   for (const auto& cause : result.causes) {
-    text += fmt::format("[{}] | {}\n", name, one_line(cause));
+    text += fmt::format("[{}] | {}\n", name, one_line(cause, options));
   }
   return text;
 }

@@ -13,10 +13,10 @@ namespace tandem::comm::launch {
 std::string signal_name(int signal);
 
 /// The failures of one attempt, the cause first, in lines that each begin with
-/// "[name] ". The cause is told last, with its error and last lines.
+/// the launch's "[name] ". The cause is told last, with its error and last lines.
 std::string describe(
     const std::vector<RankFailure>& failures,
-    const std::string& name);
+    const LaunchOptions& options);
 
 /// What ended the launch, in such lines; empty if all ranks succeeded at the
 /// first attempt, without an interrupt.

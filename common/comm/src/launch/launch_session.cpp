@@ -2,6 +2,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <exception>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,8 +13,11 @@
 
 #include <fmt/format.h>
 
+#include <tandem/core/errors.h>
+
 #include "failure_order.h"
 #include "failure_report.h"
+#include "follower.h"
 #include "leader.h"
 
 namespace tandem::comm::launch {
@@ -33,6 +39,13 @@ bool same_file(int a, int b) {
       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+std::unique_ptr<Coordination> make_coordination(const LaunchOptions& options) {
+  if (options.node_rank() == 0) {
+    return std::make_unique<Leader>(options);
+  }
+  return std::make_unique<Follower>(options);
+}
+
 } // namespace
 
 LaunchSession::LaunchSession(const LaunchOptions& options, std::string path)
@@ -47,24 +60,45 @@ LaunchSession::LaunchSession(const LaunchOptions& options, std::string path)
       error_(
           same_file(options.output_fd(), options.error_fd()) ? output_
                                                              : separate_error_),
-      coordination_(std::make_unique<Leader>(options)),
+      coordination_(make_coordination(options)),
       policy_(options.grace()) {}
 
 LaunchResult LaunchSession::run() {
+  try {
+    return run_attempts();
+  } catch (...) {
+    coordination_->tell_error(message_of(std::current_exception()));
+    throw;
+  }
+}
+
+LaunchResult LaunchSession::run_attempts() {
   environment_ = base_environment();
-  for (;;) {
+  std::optional<Finish> finish;
+  while (!(finish = next_finish())) {
     if (const auto start = coordination_->take_start()) {
       announce_restart(*start);
       coordination_->tell_end(run_attempt(start->rendezvous));
-    } else if (auto finish = coordination_->take_finish()) {
-      error_.text() += report(*finish, options_);
-      finish_output();
-      return std::move(finish->result);
     } else {
       move_output();
+      coordination_->step();
       take_signals();
     }
+    if (const auto line = coordination_->take_note()) {
+      note(*line);
+    }
   }
+  error_.text() += report(*finish, options_);
+  finish_output();
+  return std::move(finish->result);
+}
+
+std::optional<Finish> LaunchSession::next_finish() {
+  auto finish = coordination_->take_finish();
+  if (!finish && num_own_interrupts_ > 1) {
+    finish = interrupted_before_start(interrupted_by_); // others need not know
+  }
+  return finish;
 }
 
 void LaunchSession::note(const std::string& line) {
@@ -91,19 +125,27 @@ Environment LaunchSession::base_environment() {
 
 AttemptEnd LaunchSession::run_attempt(const Rendezvous& rendezvous) {
   policy_ = StopPolicy(options_.grace());
+  if (interrupted_by_ != 0) {
+    policy_.on_interrupt(interrupted_by_); // while no rank was there
+  }
   failures_.clear();
   start_ranks(rendezvous);
   while (!over()) {
     move_output();
+    coordination_->step();
     take_signals();
     take_exits();
+    if (coordination_->stop_asked()) {
+      policy_.on_end(Clock::now());
+    }
     send_due_signal();
   }
   ranks_->finish_output();
   AttemptEnd end{
       std::exchange(failures_, {}),
-      policy_.interrupted_by(),
-      ranks_->all_gone()};
+      interrupted_by_,
+      ranks_->all_gone(),
+      /*node_failure=*/""};
   sort_by_cause(end.failures);
   return end;
 }
@@ -137,10 +179,15 @@ void LaunchSession::move_output() {
   for (auto* stream : streams) {
     watched.push_back({stream->fd(), POLLIN, 0});
   }
+  std::vector<int> waking;
+  coordination_->add_fds(waking);
+  for (const int fd : waking) {
+    watched.push_back({fd, POLLIN, 0});
+  }
   if (::poll(watched.data(), watched.size(), kTickMs) <= 0) {
     return;
   }
-  auto ready = watched.begin() + 1;
+  auto ready = watched.begin() + 1; // what only wakes is at the end
   for (auto* queue : queues) {
     if ((ready++)->revents != 0) {
       queue->write_some();
@@ -155,9 +202,25 @@ void LaunchSession::move_output() {
 
 void LaunchSession::take_signals() {
   for (const int signal : signals_.take()) {
-    if (signal != SIGCHLD) {
-      policy_.on_interrupt(signal);
+    if (signal == SIGCHLD) {
+      continue;
     }
+    // The first one is perhaps the same that another host's launcher got.
+    if (++num_own_interrupts_ > 1 || interrupted_by_ == 0) {
+      interrupt(signal);
+    }
+  }
+  if (const int signal = coordination_->interrupt_asked();
+      signal != 0 && interrupted_by_ == 0) {
+    interrupt(signal);
+  }
+}
+
+void LaunchSession::interrupt(int signal) {
+  policy_.on_interrupt(signal);
+  if (interrupted_by_ == 0) {
+    interrupted_by_ = signal;
+    coordination_->tell_interrupt(signal);
   }
 }
 
@@ -168,8 +231,12 @@ void LaunchSession::take_exits() {
   for (auto& failure : seen) {
     // One that was told to end, and did, has not failed.
     if (!told_to_end || !failure.error.empty()) {
+      failure.node_rank = options_.node_rank();
       failures_.push_back(std::move(failure));
     }
+  }
+  if (failed) {
+    coordination_->tell_failure();
   }
   if (failed || (ranks_->all_ended() && !ranks_->all_gone())) {
     policy_.on_end(Clock::now());
@@ -193,7 +260,7 @@ void LaunchSession::announce_restart(const Start& start) {
   if (attempt == 0) {
     return;
   }
-  error_.text() += describe(start.failures, options_.name());
+  error_.text() += describe(start.failures, options_);
   note(fmt::format(
       "restart {} of at most {}: all ranks start again",
       attempt,
@@ -205,7 +272,7 @@ void LaunchSession::finish_output() {
   while (!output_.empty() || !separate_error_.empty()) {
     move_output();
     take_signals();
-    if (policy_.interrupted_by() != 0 && Clock::now() > limit) {
+    if (interrupted_by_ != 0 && Clock::now() > limit) {
       return;
     }
   }

@@ -30,13 +30,18 @@ class LaunchSession {
 
  private:
   void note(const std::string& line);
+  LaunchResult run_attempts();
+  /// The order to end, or the user's second Ctrl-C while no rank runs.
+  std::optional<Finish> next_finish();
   Environment base_environment();
   /// All of one attempt, to the end of its processes.
   AttemptEnd run_attempt(const Rendezvous& rendezvous);
   void start_ranks(const Rendezvous& rendezvous);
   /// Sleeps until something happens and moves what output there is.
   void move_output();
+  /// Takes this process's signals, and those that other hosts' launchers got.
   void take_signals();
+  void interrupt(int signal);
   void take_exits();
   void send_due_signal();
   /// All gone, or SIGKILL had its time: a process that the kernel holds is no
@@ -58,6 +63,8 @@ class LaunchSession {
   OutputQueue& error_; // `output_` if both go to one file: lines stay whole
   std::unique_ptr<Coordination> coordination_;
   Environment environment_;
+  int num_own_interrupts_ = 0;
+  int interrupted_by_ = 0;
   // Of the attempt that runs.
   std::optional<RankSet> ranks_;
   StopPolicy policy_;

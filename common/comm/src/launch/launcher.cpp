@@ -1,6 +1,8 @@
 #include <tandem/comm/launcher.h>
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 
 #include "launch_session.h"
 #include "program_path.h"
+#include "tcp_probe.h"
 
 namespace tandem::comm {
 
@@ -16,6 +19,40 @@ namespace {
 
 // Each takes two descriptors, and 1024 is the usual limit.
 constexpr int64_t kMaxLocalRanks = 500;
+// Node 0 has a connection to each.
+constexpr int64_t kMaxNodes = 500;
+
+void check_nodes(const LaunchOptions& options) {
+  if (options.num_nodes() < 1 || options.num_nodes() > kMaxNodes) {
+    throw ConfigError(fmt::format(
+        "[launch] number of nodes: expected 1 to {}, got {}",
+        kMaxNodes,
+        options.num_nodes()));
+  }
+  if (options.node_rank() < 0 || options.node_rank() >= options.num_nodes()) {
+    throw ConfigError(fmt::format(
+        "[launch] node rank: expected 0 to {}, got {}",
+        options.num_nodes() - 1,
+        options.node_rank()));
+  }
+  if (options.num_nodes() == 1) {
+    return;
+  }
+  if (options.master_port() == 0) {
+    throw ConfigError(
+        "[launch] master port: expected one that all nodes know, got 0");
+  }
+  const auto why = options.master_addr().empty()
+      ? std::make_optional<std::string>("several nodes meet there")
+      : why_unresolvable(options.master_addr());
+  if (why) {
+    throw ConfigError(fmt::format(
+        "[launch] master address: expected the name or address of node 0, got "
+        "'{}' ({})",
+        options.master_addr(),
+        *why));
+  }
+}
 
 void check_options(const LaunchOptions& options) {
   if (options.num_ranks() < 1 || options.num_ranks() > kMaxLocalRanks) {
@@ -33,6 +70,7 @@ void check_options(const LaunchOptions& options) {
     throw ConfigError(
         "[launch] program: expected one after the options, got none");
   }
+  check_nodes(options);
 }
 
 // A descriptor opened later must not get the number of a closed stdin, stdout

@@ -16,6 +16,9 @@ namespace tandem::comm {
 /// Environment variables by name.
 using Environment = std::map<std::string, std::string>;
 
+/// Of `LaunchOptions::master_port`; torchrun's too.
+inline constexpr uint16_t kDefaultMasterPort = 29500;
+
 /// What `launch_local` starts, and how it ends it.
 struct LaunchOptions {
   /// `command`: the program, by path or looked up in PATH, and its arguments.
@@ -32,6 +35,20 @@ struct LaunchOptions {
   /// How often all ranks are started again after one failed. Their programs
   /// then begin anew: what is not in a checkpoint is lost.
   TORCH_ARG(int64_t, max_restarts) = 0;
+  /// Hosts that take part, each with a launcher of its own, and this one's
+  /// number: 0 serves the stores and leads.
+  TORCH_ARG(int64_t, num_nodes) = 1;
+  TORCH_ARG(int64_t, node_rank) = 0;
+  /// Where the launchers meet if there are several: name or address of node 0,
+  /// and a port that is free there. Ranks get this address too, with a port of
+  /// their own.
+  TORCH_ARG(std::string, master_addr);
+  TORCH_ARG(uint16_t, master_port) = kDefaultMasterPort;
+  /// How long the launchers wait for each other at the start.
+  TORCH_ARG(std::chrono::milliseconds, meet_timeout) = std::chrono::minutes(5);
+  /// How long another launcher may be silent, before it counts as lost. Longer:
+  /// networks may be away for longer, and a lost host is noticed later.
+  TORCH_ARG(std::chrono::milliseconds, node_timeout) = std::chrono::seconds(10);
   /// From SIGTERM to SIGKILL. Longer: ranks may save more before they end.
   TORCH_ARG(std::chrono::milliseconds, grace) = std::chrono::seconds(5);
   /// Where the ranks' lines go; the launcher's own go to `error_fd`.
@@ -55,6 +72,8 @@ struct ExitStatus {
 
 struct RankFailure {
   int64_t rank = 0;
+  /// Of the host that it ran on.
+  int64_t node_rank = 0;
   int64_t pid = 0;
   ExitStatus status;
   /// The end of its stdout and stderr, in order of arrival.
@@ -67,7 +86,7 @@ struct RankFailure {
 
 struct LaunchResult {
   /// 0 if all ranks succeeded in the end, else `first_failure`'s
-  /// `shell_code()`.
+  /// `shell_code()`. The same on all hosts.
   int exit_code = 0;
   /// The cause of the first attempt's end; that of the last one's if the launch
   /// was interrupted.
@@ -76,6 +95,9 @@ struct LaunchResult {
   std::vector<RankFailure> causes;
   /// SIGINT or SIGTERM if one was forwarded, else 0.
   int interrupted_by = 0;
+  /// How another launcher was lost, or was never met: "node 1: ...". Empty if
+  /// all stayed to the end. Without a rank's failure, `exit_code` is then 1.
+  std::string node_failure;
 };
 
 /// The program to launch cannot be: it is not there, or not executable.
@@ -94,10 +116,11 @@ class ProgramError : public ConfigError {
 };
 
 /// Starts `num_ranks` processes on this host with torchrun's variables and
-/// waits for them.
+/// waits for them, and for those of other hosts if there are any.
 ///
 /// - The store is served from here, on the loopback interface and a port that
-///   the kernel chose, so ranks are its clients and outlive rank 0.
+///   the kernel chose, so ranks are its clients and outlive rank 0. With
+///   several hosts node 0 serves it, on the interface of `master_addr`.
 /// - Each rank leads a process group of its own and reads from /dev/null. Its
 ///   stdout and stderr are passed on line by line, after "[rank r] "; lines of
 ///   more than 64 KiB come in pieces.
@@ -110,6 +133,10 @@ class ProgramError : public ConfigError {
 /// - After a failure all ranks start again, at most `max_restarts` times, with
 ///   a store and a port that are new and TORCHELASTIC_RESTART_COUNT one higher.
 ///   An interrupt ends that.
+/// - With several hosts all that holds for the ranks of all: a failure ends
+///   them, an interrupt is forwarded to them, and they start again together.
+///   The launchers talk over `master_port` of node 0; one that is lost ends the
+///   launch. They trust each other and their network: nothing is authenticated.
 /// - The first SIGINT or SIGTERM is forwarded to all; once one rank has ended
 ///   by it, the others have `grace`. The second one is SIGKILL at once.
 /// - If this process is killed, a guard process ends the groups at once.
