@@ -32,6 +32,7 @@ struct LaunchWords {
   std::string master_addr;
   std::string master_port = std::to_string(comm::kDefaultMasterPort);
   std::string meet_timeout_s = "300";
+  std::string node_timeout_s = "10";
 };
 
 constexpr auto kLaunchFooter = R"(
@@ -86,7 +87,11 @@ const std::vector<ValueOption>& value_options() {
       {"--meet-timeout",
        "SECONDS",
        "How long they wait for each other [300]",
-       &LaunchWords::meet_timeout_s}};
+       &LaunchWords::meet_timeout_s},
+      {"--node-timeout",
+       "SECONDS",
+       "How long one may be silent before it is lost [10]",
+       &LaunchWords::node_timeout_s}};
   return options;
 }
 
@@ -154,7 +159,9 @@ int run_launch(const LaunchWords& words, const CommandLine& line) {
       .master_addr(words.master_addr)
       .master_port(parse_port(words.master_port))
       .meet_timeout(std::chrono::seconds(
-          parse_whole("--meet-timeout", words.meet_timeout_s)));
+          parse_whole("--meet-timeout", words.meet_timeout_s)))
+      .node_timeout(std::chrono::seconds(
+          parse_whole("--node-timeout", words.node_timeout_s)));
   try {
     return comm::launch_local(options).exit_code;
   } catch (const comm::ProgramError& error) {

@@ -43,6 +43,29 @@ TEST_CASE("tandem launch refuses a number of ranks that is none", "[launch]") {
   check_refused({"launch", "-n", "2", "--max-restarts=-1", "true"}, "got -1");
 }
 
+TEST_CASE("tandem launch refuses nodes that cannot meet", "[launch]") {
+  const auto refused = [](std::vector<std::string> options,
+                          const std::string& part) {
+    options.insert(options.begin(), {"launch", "-n", "1"});
+    options.emplace_back("true");
+    check_refused(options, part);
+  };
+  refused({"--nnodes", "0"}, "got 0");
+  refused({"--nnodes", "1:2"}, "'1:2'");
+  refused({"--nnodes", "2", "--node-rank", "2"}, "got 2");
+  refused({"--node_rank=1"}, "got 1");
+  refused({"--nnodes", "2"}, "master address");
+  refused({"--nnodes", "2", "--master-addr", "no.such.host."}, "no.such.host");
+  refused(
+      {"--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", "0"},
+      "got 0");
+  refused({"--nnodes", "2", "--master_port", "65536"}, "'65536'");
+  refused(
+      {"--nnodes", "2", "--master-addr", "127.0.0.1", "--node-timeout", "1"},
+      "got 1 s");
+  refused({"--nnodes", "2", "--master-addr", "192.0.2.1"}, "192.0.2.1");
+}
+
 TEST_CASE("tandem launch refuses a program that it cannot run", "[launch]") {
   check_refused({"launch", "-n", "2"}, "program");
   check_refused({"launch", "-n", "2", "--"}, "program");

@@ -162,10 +162,10 @@ void Follower::send(const Json& message) {
   }
 }
 
-void Follower::lose(const std::string& why) {
+void Follower::lose(std::string why) {
   channel_.reset();
   if (!has_started_) {
-    why_not_connected_ = why; // it may come again
+    why_not_connected_ = std::move(why); // it may come again
     if (interrupted_by_ != 0) {
       finish_ = interrupted_before_start(interrupted_by_);
     }

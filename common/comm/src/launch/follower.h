@@ -44,7 +44,7 @@ class Follower : public Coordination {
   void take_message(const nlohmann::json& message);
   void send(const nlohmann::json& message);
   /// Node 0 is no more to be heard.
-  void lose(const std::string& why);
+  void lose(std::string why);
   std::string leader_text() const;
 
   const LaunchOptions& options_;

@@ -1,5 +1,6 @@
 #include <tandem/comm/launcher.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "launch_session.h"
 #include "program_path.h"
 #include "tcp_probe.h"
+#include "text.h"
 
 namespace tandem::comm {
 
@@ -21,6 +23,7 @@ namespace {
 constexpr int64_t kMaxLocalRanks = 500;
 // Node 0 has a connection to each.
 constexpr int64_t kMaxNodes = 500;
+constexpr auto kMinNodeTimeout = std::chrono::seconds(2);
 
 void check_nodes(const LaunchOptions& options) {
   if (options.num_nodes() < 1 || options.num_nodes() > kMaxNodes) {
@@ -37,6 +40,13 @@ void check_nodes(const LaunchOptions& options) {
   }
   if (options.num_nodes() == 1) {
     return;
+  }
+  if (options.node_timeout() < kMinNodeTimeout) {
+    throw ConfigError(fmt::format(
+        "[launch] node timeout: expected {} or more, since launchers speak "
+        "each second, got {}",
+        format_limit(kMinNodeTimeout),
+        format_limit(options.node_timeout())));
   }
   if (options.master_port() == 0) {
     throw ConfigError(
