@@ -1,7 +1,8 @@
 #pragma once
 
 /// Everything that a training program includes: both wrappers, the baseline,
-/// process groups, and the choice between them at run time.
+/// process groups, the choice between them at run time, and optimizers over
+/// ranks.
 
 #include <tandem/check_equivalence.h>
 #include <tandem/comm/comm.h>
@@ -15,4 +16,5 @@
 #include <tandem/ddp/distributed_data_parallel.h>
 #include <tandem/ddp/optimizer_in_backward.h>
 #include <tandem/dp/data_parallel.h>
+#include <tandem/optim/zero_redundancy_optimizer.h>
 #include <tandem/wrap.h>
