@@ -8,6 +8,7 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
+#include <tandem/core/detail/registration_check.h>
 #include <tandem/dp/data_parallel_options.h>
 
 #include "refresh_control.h"
