@@ -9,6 +9,7 @@
 #include <tandem/core/errors.h>
 
 #include "backend_registry.h"
+#include "host_id.h"
 #include "store_meeting.h"
 #include "text.h"
 
@@ -45,13 +46,14 @@ c10::intrusive_ptr<c10d::Store> next_group_store(
       request.store);
 }
 
-void meet_all_ranks(c10d::Store& store, const BackendRequest& request) {
+/// Returns whether all are on one host.
+bool meet_all_ranks(c10d::Store& store, const BackendRequest& request) {
   const auto ranks = all_ranks(request.size);
   StoreMeeting meeting(store, "arrived", ranks);
-  meeting.arrive(request.rank);
+  meeting.arrive(request.rank, host_id());
   const auto missing = meeting.await(request.startup_timeout).missing;
   if (missing.empty()) {
-    return;
+    return request.one_host || are_on_one_host(meeting.values());
   }
   leave_in_order(store, "arrived", request.rank, ranks_without(ranks, missing));
   throw TimeoutError(fmt::format(
@@ -69,7 +71,7 @@ std::shared_ptr<ProcessGroup> connect_group(const BackendRequest& request) {
   const auto factories = backends_for(request.device);
   auto own = request;
   own.store = next_group_store(request);
-  meet_all_ranks(*own.store, request);
+  own.one_host = meet_all_ranks(*own.store, request);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(
       own.store,
       static_cast<int>(request.rank),

@@ -1,12 +1,13 @@
 #include <tandem/comm/env_reader.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include <tandem/core/errors.h>
+
+#include "digits.h"
 
 namespace tandem::comm {
 
@@ -36,18 +37,6 @@ std::string quoted_value(const std::string& value) {
       name,
       rule,
       value ? quoted_value(*value) : "nothing (it is not set)"));
-}
-
-/// Decimal digits alone, at most `max`.
-std::optional<int64_t> parse_digits(const std::string& text, int64_t max) {
-  int64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || text.front() == '-' ||
-      number > max) {
-    return std::nullopt;
-  }
-  return number;
 }
 
 } // namespace

@@ -41,6 +41,22 @@ std::vector<int64_t> ranks_without(
   return rest;
 }
 
+bool await_key(
+    c10d::Store& store,
+    const std::string& key,
+    std::chrono::milliseconds limit) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!store.check({key})) {
+    const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begin);
+    if (waited >= limit) {
+      return false;
+    }
+    std::this_thread::sleep_for(pause_after(waited));
+  }
+  return true;
+}
+
 StoreMeeting::StoreMeeting(
     c10d::Store& store,
     std::string name,

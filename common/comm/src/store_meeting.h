@@ -18,6 +18,13 @@ std::vector<int64_t> ranks_without(
     const std::vector<int64_t>& ranks,
     const std::vector<int64_t>& left_out);
 
+/// Waits, with pauses that grow, until `key` is there; false at `limit`: c10d's
+/// own wait complains on stderr when its time is over.
+bool await_key(
+    c10d::Store& store,
+    const std::string& key,
+    std::chrono::milliseconds limit);
+
 /// A meeting of some ranks in a store: each leaves a value, and each may wait
 /// until all have. Waiting polls, with pauses that grow, one key that whoever
 /// comes last sets: c10d's own wait complains on stderr when its time is over.

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include <netdb.h>
@@ -10,23 +9,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host_addresses.h"
+
 namespace tandem::comm {
 
 namespace {
 
 using namespace std::chrono_literals;
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 constexpr std::chrono::milliseconds kConnectLimit = 1000ms;
 constexpr std::chrono::milliseconds kProbePause = 100ms;
 
-Addresses resolve_host(const std::string& host, uint16_t port, int& error) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  error =
-      getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  return {found, &freeaddrinfo};
+/// True if `fd` is connected to itself: the kernel may choose the very port that
+/// nobody listens on yet as this end's.
+bool is_own_end(int fd) {
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t own_size = sizeof own;
+  socklen_t peer_size = sizeof peer;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+      getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+      own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
 }
 
 /// The errno of a connection to `address`; 0 if there is somebody.
@@ -51,6 +54,12 @@ int try_connect(const addrinfo& address) {
       error = ETIMEDOUT;
     }
   }
+  if (error == 0 && is_own_end(fd)) {
+    error = ECONNREFUSED;
+    // Leaves nothing behind that holds the port against whoever will listen.
+    const linger at_once{1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
   close(fd);
   return error;
 }
@@ -64,7 +73,7 @@ std::optional<std::string> why_unresolvable(const std::string& host) {
                     : std::make_optional<std::string>(gai_strerror(error));
 }
 
-std::optional<std::string> why_unreachable(
+ProbeResult find_listener(
     const std::string& host,
     uint16_t port,
     std::chrono::milliseconds limit) {
@@ -77,11 +86,11 @@ std::optional<std::string> why_unreachable(
          next = next->ai_next) {
       last_errno = try_connect(*next);
       if (last_errno == 0) {
-        return std::nullopt;
+        return {numeric_address(*next), ""};
       }
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      return std::strerror(last_errno);
+      return {std::nullopt, std::strerror(last_errno)};
     }
     std::this_thread::sleep_for(kProbePause);
   }

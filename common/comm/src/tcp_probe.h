@@ -11,10 +11,17 @@ namespace tandem::comm {
 /// is one.
 std::optional<std::string> why_unresolvable(const std::string& host);
 
-/// Tries until `limit` whether somebody listens at `host`, which can be
-/// resolved; why not, or nothing if so. c10d would try too, but fills stderr
-/// and takes twice its limit.
-std::optional<std::string> why_unreachable(
+struct ProbeResult {
+  /// In digits; nothing if nobody listens.
+  std::optional<std::string> address;
+  /// Why nobody was found.
+  std::string why;
+};
+
+/// Tries until `limit` at which of the addresses of `host`, which can be
+/// resolved, somebody listens. c10d would try too, but only addresses of one
+/// kind, fills stderr and takes twice its limit.
+ProbeResult find_listener(
     const std::string& host,
     uint16_t port,
     std::chrono::milliseconds limit);

@@ -7,6 +7,8 @@
 #include <tandem/comm/rank_tag.h>
 #include <tandem/core/errors.h>
 
+#include "hosted_store.h"
+#include "listening_socket.h"
 #include "sigpipe_guard.h"
 #include "tcp_probe.h"
 #include "text.h"
@@ -60,23 +62,58 @@ void check_resolves(const RendezvousEnv& env) {
       why));
 }
 
-c10::intrusive_ptr<c10d::Store> open_tcp_store(
+c10d::TCPStoreOptions store_options(
     const RendezvousEnv& env,
     std::chrono::milliseconds limit) {
   c10d::TCPStoreOptions options;
   options.port = env.master_port;
-  options.isServer = hosts_store(env);
   options.waitWorkers = false;
   options.timeout = limit;
-  // A group made again in this process finds the server of the first one.
+  return options;
+}
+
+/// Note [The store's interface]
+/// c10d's server listens on all interfaces. Ours listens where the ranks look
+/// for it, at MASTER_ADDR: on the loopback interface alone if that is a
+/// loopback address. All interfaces remain where MASTER_ADDR is no address of
+/// this host (see `listen_at`). A group made again in this process finds the
+/// server of the first one: then there is nothing to listen on.
+c10::intrusive_ptr<c10d::Store> host_store(
+    const RendezvousEnv& env,
+    std::chrono::milliseconds limit) {
+  auto options = store_options(env, limit);
+  options.isServer = true;
   options.multiTenant = true;
+  const auto running = HostedStore::running_at(env.master_port);
+  auto address = running.value_or(env.master_addr);
   const SigpipeGuard guard;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(env.master_addr, options);
-  } catch (const std::exception& error) {
-    if (options.isServer) {
-      throw_cannot_host(env, error);
+    if (!running) {
+      auto socket = listen_at(env.master_addr, env.master_port, env.one_host);
+      if (socket) {
+        address = socket->address;
+        options.masterListenFd = socket->fd.release(); // the store closes it
+      }
     }
+    return c10::make_intrusive<HostedStore>(address, options);
+  } catch (const std::exception& error) {
+    throw_cannot_host(env, error);
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> join_store(
+    const RendezvousEnv& env,
+    std::chrono::milliseconds limit) {
+  const auto found = find_listener(env.master_addr, env.master_port, limit);
+  if (!found.address) {
+    throw_unreachable(env, limit, found.why);
+  }
+  const SigpipeGuard guard;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(
+        *found.address,
+        store_options(env, limit));
+  } catch (const std::exception& error) {
     throw_unreachable(env, limit, first_sentence(error.what()));
   }
 }
@@ -87,13 +124,10 @@ c10::intrusive_ptr<c10d::Store> connect_tcp_store(
     const RendezvousEnv& env,
     std::chrono::milliseconds limit) {
   check_resolves(env);
-  if (!hosts_store(env)) {
-    if (const auto why =
-            why_unreachable(env.master_addr, env.master_port, limit)) {
-      throw_unreachable(env, limit, *why);
-    }
+  if (hosts_store(env)) {
+    return host_store(env, limit);
   }
-  auto store = open_tcp_store(env, limit);
+  auto store = join_store(env, limit);
   if (!env.agent_store) {
     return store;
   }

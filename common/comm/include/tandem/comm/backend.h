@@ -29,8 +29,8 @@ struct BackendRequest {
   std::chrono::milliseconds timeout = kDefaultTimeout;
   /// Limit for all ranks to meet.
   std::chrono::milliseconds startup_timeout = kDefaultStartupTimeout;
-  /// All ranks are on this host: the transport may stay on the loopback
-  /// interface.
+  /// All ranks are known to be on this host: the transport may stay on the
+  /// loopback interface. Where it is false, `connect_group` finds out.
   bool one_host = true;
 };
 

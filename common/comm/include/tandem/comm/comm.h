@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <torch/arg.h>
 
@@ -25,16 +27,49 @@ struct ProcessGroupOptions {
       kDefaultStartupTimeout;
   /// Where models live. The CPU's backend is always there besides.
   TORCH_ARG(DeviceChoice, device) = DeviceChoice::kAuto;
+  /// Where to meet:
+  /// - `env://`: as the variables say;
+  /// - `tcp://host:port`: in a store that rank 0 hosts at that address, which
+  ///   is one of its host (`[..]` around an IPv6 address);
+  /// - `file:///path`: in a file on a file system that all ranks share and
+  ///   that knows locks. It serves one group: it must not be there before, and
+  ///   goes when all ranks have dropped the group.
+  ///
+  /// `?rank=..&world_size=..` may follow any of them.
+  TORCH_ARG(std::string, init_method) = "env://";
+  /// This process's rank and the number of ranks; nothing: as `init_method` or
+  /// else RANK and WORLD_SIZE say.
+  TORCH_ARG(std::optional<int64_t>, rank);
+  TORCH_ARG(std::optional<int64_t>, world_size);
+  /// Name of the backend that must serve the models' device: "gloo" chooses the
+  /// CPU, "nccl" CUDA, where `device` is left to it. Empty: whichever does.
+  TORCH_ARG(std::string, backend);
 };
 
-/// Meets the other ranks as RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-/// MASTER_ADDR and MASTER_PORT say (torchrun's variables, its agent store
-/// included) and makes the group the process's default.
+/// Meets the other ranks as the options say, by default as RANK, WORLD_SIZE,
+/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT do (torchrun's
+/// variables, its agent store included), and makes the group the process's
+/// default.
+///
+/// A store that rank 0 hosts listens only on the interface of its address, the
+/// loopback interface for a loopback address. Ranks whose job differs, by
+/// TANDEM_JOB_ID or else TORCHELASTIC_RUN_ID, are turned away. That keeps jobs
+/// apart which share an address by mistake; it does not authenticate: whoever
+/// can reach the store can join.
 /// **Collective**.
-/// **Throws** `ConfigError` naming the variable, its value and the rule, or if
-/// there is a default group already; `TimeoutError` naming the ranks that did
-/// not come.
+/// **Throws** `ConfigError` naming the variable or option, its value and the
+/// rule, or if there is a default group already; `TimeoutError` naming the
+/// ranks that did not come.
 std::shared_ptr<ProcessGroup> init_process_group(
+    const ProcessGroupOptions& options = {});
+
+/// Likewise, meeting in `store`, which all ranks share; `init_method` is not
+/// looked at. A `c10d::HashStore` serves a world of one, or ranks that are
+/// threads, each with `connect_group` and a `ScopedGroup`.
+std::shared_ptr<ProcessGroup> init_process_group(
+    c10::intrusive_ptr<c10d::Store> store,
+    int64_t rank,
+    int64_t world_size,
     const ProcessGroupOptions& options = {});
 
 /// Drops the default group; wrappers keep theirs. Without one: does nothing.
