@@ -6,6 +6,7 @@
 
 #include <tandem/comm/backend.h>
 #include <tandem/comm/env_reader.h>
+#include <tandem/comm/scheduler_env.h>
 #include <tandem/core/errors.h>
 
 #include "builtin_backends.h"
@@ -83,7 +84,8 @@ std::shared_ptr<ProcessGroup> meet(
       options.device() == DeviceChoice::kCPU ? 0 : num_cuda_devices();
   const bool cuda = chooses_cuda(options, num_devices);
   check_backend(options.backend(), cuda ? at::kCUDA : at::kCPU);
-  const EnvLookup lookup = process_env;
+  const EnvLookup own_variables = process_env;
+  const auto lookup = scheduler_env(own_variables);
   const auto rendezvous = plan_rendezvous(
       options,
       static_cast<bool>(store),

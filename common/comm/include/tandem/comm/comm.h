@@ -48,8 +48,8 @@ struct ProcessGroupOptions {
 
 /// Meets the other ranks as the options say, by default as RANK, WORLD_SIZE,
 /// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT do (torchrun's
-/// variables, its agent store included), and makes the group the process's
-/// default.
+/// variables, its agent store included; those of SLURM and MPI where they are
+/// absent, see `scheduler_env`), and makes the group the process's default.
 ///
 /// A store that rank 0 hosts listens only on the interface of its address, the
 /// loopback interface for a loopback address. Ranks whose job differs, by
