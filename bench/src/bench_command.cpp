@@ -16,6 +16,7 @@
 #include "harness/bench_run.h"
 #include "harness/bench_worker.h"
 #include "operators/operator_costs.h"
+#include "peers/python_peer.h"
 #include "processes/child_program.h"
 #include "program_environment.h"
 #include "report/bench_table.h"
@@ -95,6 +96,14 @@ int run_as_worker(const BenchOptions& options, const CommandLine& line) {
   if (placement.is_launcher) {
     return launch_workers(placement, {line.begin() + 1, line.end()});
   }
+  if (runs_python(mode.strategy)) {
+    become_python_peer(
+        options.python,
+        mode,
+        recipe_of(options),
+        options.mode_index,
+        *options.coordinator_port);
+  }
   work_for_coordinator(
       placement,
       mode,
@@ -130,7 +139,8 @@ int run_bench(const BenchOptions& options, const CommandLine& line) {
   const auto environment = program_environment(options.placement.threads);
   set_speedups(rows, environment.cores);
   const auto text = bench_header(options, environment, rows) +
-      bench_table(rows, environment.cores) + figure_lines(rows);
+      bench_table(rows, environment.cores) +
+      figure_lines(rows, options.turns.steps_per_turn);
   return report(options, line, std::move(rows), text);
 }
 

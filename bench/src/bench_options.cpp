@@ -24,7 +24,9 @@ void add_mode_options(CLI::App& app, BenchOptions& options) {
          "--strategy",
          options.strategies,
          "Wrappers; bare is none, ddp-nosync workers that never talk, the "
-         "bound of all others")
+         "bound of all others. Peers of ddp: PyTorch's C++ reducer "
+         "(ddp-c10d, ddp-c10d-views), an all-reduce per parameter "
+         "(ddp-naive), Python (python-ddp, python-nosync)")
       ->delimiter(',')
       ->check(CLI::IsMember(timed_strategy_names()))
       ->capture_default_str();
@@ -99,6 +101,11 @@ void add_bench_options(
   add_placement_options(app, {options, &options->placement});
   add_size_options(app, *options);
   add_wrapper_options(app, *options);
+  app.add_option(
+         "--python",
+         options->python,
+         "Python with torch, for python-ddp")
+      ->capture_default_str();
   app.add_option("--json", options->json, "Results file to write");
   add_worker_options(app, *options);
 }
@@ -124,6 +131,8 @@ CommandLine worker_words(
       fmt::format("{}", options.link_latency_us),
       "--link-gb-per-s",
       fmt::format("{}", options.link_gb_per_s),
+      "--python",
+      options.python,
       "--mode-index",
       std::to_string(index),
       "--coordinator-port",

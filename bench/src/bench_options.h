@@ -19,6 +19,8 @@ struct BenchOptions {
   std::vector<std::string> strategies{"single", "dp", "ddp", "ddp-nosync"};
   /// Empty: what is of interest of the workload.
   std::vector<std::string> activities;
+  /// Of the modes that run it.
+  std::string python = "python3";
   PlacementRequest placement;
   int64_t batch = 128;
   uint64_t seed = 0;

@@ -123,7 +123,8 @@ TEST_CASE("figures name both terms of what they compare", "[bench]") {
            timed("single", 1, 41),
            dp,
            timed("dp", 2, 2, "refresh"),
-           timed("dp", 2, 20, "copy-each")}) ==
+           timed("dp", 2, 20, "copy-each")},
+          10) ==
       "# single on one device: 41.000 ms a step, +2.50 % of the bare module's "
       "40.000 ms\n"
       "# dp: a step sends 1234 bytes from the first device to the others\n"

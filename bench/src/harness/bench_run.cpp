@@ -18,9 +18,7 @@ namespace tandem::bench {
 namespace {
 
 int64_t num_processes(const Mode& mode) {
-  const bool has_ranks = mode.strategy == TimedStrategy::kDDP ||
-      mode.strategy == TimedStrategy::kDDPNoSync;
-  return has_ranks ? mode.workers : 1;
+  return has_ranks(mode.strategy) ? mode.workers : 1;
 }
 
 /// The modes of one run, each with its processes and its row.

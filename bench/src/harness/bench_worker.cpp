@@ -68,6 +68,10 @@ class StepRunner {
     report.peak_bytes = peak_bytes(worker_);
     report.steps_run = num_steps_;
     report.counters = activity_.counters();
+    if (const auto times = activity_.communication()) {
+      report.communication_ms = times->all;
+      report.hidden_ms = times->hidden;
+    }
     return report;
   }
 

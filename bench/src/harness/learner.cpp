@@ -2,6 +2,8 @@
 
 #include <torch/utils.h>
 
+#include <tandem/ddp/distributed_data_parallel.h>
+
 #include "workloads/task.h"
 
 namespace tandem::bench {
@@ -23,8 +25,10 @@ std::shared_ptr<ClassifierImpl> make_seeded_net(
 
 WrapOptions wrap_options_of(
     const BenchRecipe& recipe,
-    const WorkerScope& worker) {
+    const WorkerScope& worker,
+    TimedStrategy strategy) {
   auto options = worker.wrap_options();
+  options.ddp().gradient_as_bucket_view(strategy != TimedStrategy::kDDPCopies);
   if (recipe.refresh_policy) {
     options.dp().refresh_policy(*recipe.refresh_policy);
   }
@@ -50,14 +54,21 @@ Learner::Learner(
 Learner::Learner(
     const BenchRecipe& recipe,
     const WorkerScope& worker,
+    TimedStrategy strategy,
     at::ScalarType dtype)
     : Learner(recipe, worker.device(), dtype) {
-  wrapper_ = wrap(net_, wrap_options_of(recipe, worker));
+  peer_ = make_gradient_peer(strategy, *net_, recipe);
+  if (!peer_) {
+    wrapper_ = wrap(net_, wrap_options_of(recipe, worker, strategy));
+  }
 }
 
 void Learner::train_step(const Batch& batch, LossPlace loss_place) {
   optimizer_->zero_grad();
   mean_loss(batch, loss_place).backward();
+  if (peer_) {
+    peer_->after_backward();
+  }
   optimizer_->step();
 }
 
@@ -77,6 +88,20 @@ Counters Learner::counters() const {
   return wrapper_ ? wrapper_->counters() : Counters();
 }
 
+std::optional<CommunicationTimes> Learner::communication() const {
+  const auto ddp =
+      std::dynamic_pointer_cast<DistributedDataParallelImpl<ClassifierImpl>>(
+          wrapper_);
+  if (!ddp) {
+    return std::nullopt;
+  }
+  constexpr double ms_per_s = 1000;
+  const auto data = ddp->logging_data();
+  return CommunicationTimes{
+      data.avg_backward_comm_time * ms_per_s,
+      data.avg_backward_compute_comm_overlap_time * ms_per_s};
+}
+
 std::shared_ptr<DataParallelImpl<ClassifierImpl>> Learner::data_parallel()
     const {
   return std::dynamic_pointer_cast<DataParallelImpl<ClassifierImpl>>(wrapper_);
@@ -86,7 +111,14 @@ at::Tensor Learner::mean_loss(const Batch& batch, LossPlace loss_place) {
   if (loss_place == LossPlace::kInReplica) {
     return wrapper_->mean_loss(row_cross_entropy, batch.target, batch.data);
   }
-  return mean_cross_entropy(forward(batch.data), batch.target);
+  if (peer_) {
+    peer_->before_forward();
+  }
+  const auto loss = mean_cross_entropy(forward(batch.data), batch.target);
+  if (peer_) {
+    peer_->after_forward();
+  }
+  return loss;
 }
 
 } // namespace tandem::bench

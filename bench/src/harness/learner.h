@@ -9,10 +9,19 @@
 #include <tandem/dp/data_parallel.h>
 
 #include "harness/bench_recipe.h"
+#include "harness/mode.h"
+#include "peers/gradient_peer.h"
 #include "placement/placement.h"
 #include "workloads/classifier.h"
 
 namespace tandem::bench {
+
+/// Of a step, in milliseconds.
+struct CommunicationTimes {
+  double all = 0;
+  /// The part that backward hid.
+  double hidden = 0;
+};
 
 enum class LossPlace { kOutside, kInReplica };
 
@@ -24,10 +33,12 @@ class Learner {
 
   /// The bare network on `device`.
   Learner(const BenchRecipe& recipe, at::Device device, at::ScalarType dtype);
-  /// Wrapped as `worker` wants it. **Collective** over the worker's ranks.
+  /// Wrapped as `worker` wants it, or bare with the peer that `strategy` is.
+  /// **Collective** over the worker's ranks.
   Learner(
       const BenchRecipe& recipe,
       const WorkerScope& worker,
+      TimedStrategy strategy,
       at::ScalarType dtype);
 
   /// One optimizer step on this process's rows; kInReplica needs a wrapper.
@@ -42,6 +53,8 @@ class Learner {
   }
   /// Of the wrapper; zero without one.
   Counters counters() const;
+  /// Mean times of ddp's communication; empty without it.
+  std::optional<CommunicationTimes> communication() const;
   /// The wrapper, if it is dp's; else null.
   std::shared_ptr<DataParallelImpl<ClassifierImpl>> data_parallel() const;
 
@@ -52,6 +65,8 @@ class Learner {
   at::Device device_;
   /// Null: bare.
   std::shared_ptr<Parallel<ClassifierImpl>> wrapper_;
+  /// Null: none.
+  std::unique_ptr<GradientPeer> peer_;
   std::optional<torch::optim::SGD> optimizer_;
 };
 

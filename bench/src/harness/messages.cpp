@@ -28,7 +28,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     bytes_from_first_device,
     peak_bytes,
     steps_run,
-    counters)
+    counters,
+    communication_ms,
+    hidden_ms)
 
 std::string to_text(const ReadyReport& report) {
   return nlohmann::json(report).dump();

@@ -38,6 +38,10 @@ struct TurnReport {
   std::vector<int64_t> peak_bytes;
   int64_t steps_run = 0;
   Counters counters;
+  /// Mean of a step's communication, and of the part that backward hid; -1
+  /// where nobody measures them.
+  double communication_ms = -1;
+  double hidden_ms = -1;
 };
 
 std::string to_text(const ReadyReport& report);

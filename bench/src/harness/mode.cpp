@@ -22,7 +22,13 @@ const Names<TimedStrategy>& strategies_by_name() {
       {TimedStrategy::kSingle, "single"},
       {TimedStrategy::kDP, "dp"},
       {TimedStrategy::kDDP, "ddp"},
-      {TimedStrategy::kDDPNoSync, "ddp-nosync"}};
+      {TimedStrategy::kDDPCopies, "ddp-copies"},
+      {TimedStrategy::kDDPNoSync, "ddp-nosync"},
+      {TimedStrategy::kDDPC10d, "ddp-c10d"},
+      {TimedStrategy::kDDPC10dViews, "ddp-c10d-views"},
+      {TimedStrategy::kDDPNaive, "ddp-naive"},
+      {TimedStrategy::kPythonDDP, "python-ddp"},
+      {TimedStrategy::kPythonNoSync, "python-nosync"}};
   return names;
 }
 
@@ -71,7 +77,16 @@ Value value_of(
       name));
 }
 
+bool is_peer(TimedStrategy strategy) {
+  return strategy == TimedStrategy::kDDPC10d ||
+      strategy == TimedStrategy::kDDPC10dViews ||
+      strategy == TimedStrategy::kDDPNaive || runs_python(strategy);
+}
+
 bool makes_sense(TimedStrategy strategy, Activity activity) {
+  if (is_peer(strategy)) {
+    return activity == Activity::kTrain;
+  }
   switch (activity) {
     case Activity::kRefresh:
     case Activity::kCopyEach:
@@ -113,6 +128,17 @@ std::vector<std::string> activity_names() {
   return all_names(activities_by_name());
 }
 
+bool has_ranks(TimedStrategy strategy) {
+  return strategy == TimedStrategy::kDDP ||
+      strategy == TimedStrategy::kDDPCopies ||
+      strategy == TimedStrategy::kDDPNoSync || is_peer(strategy);
+}
+
+bool runs_python(TimedStrategy strategy) {
+  return strategy == TimedStrategy::kPythonDDP ||
+      strategy == TimedStrategy::kPythonNoSync;
+}
+
 std::vector<Mode> plan_modes(
     const std::vector<TimedStrategy>& strategies,
     const std::vector<Activity>& activities,
@@ -144,16 +170,12 @@ PlacementRequest placement_of(const Mode& mode, PlacementRequest request) {
   request.workers = mode.workers;
   request.threads = mode.threads;
   request.independent = mode.strategy == TimedStrategy::kDDPNoSync;
-  switch (mode.strategy) {
-    case TimedStrategy::kDP:
-      request.strategy = Strategy::kDP;
-      break;
-    case TimedStrategy::kDDP:
-    case TimedStrategy::kDDPNoSync:
-      request.strategy = Strategy::kDDP;
-      break;
-    default:
-      request.strategy = Strategy::kSingle;
+  if (has_ranks(mode.strategy)) {
+    request.strategy = Strategy::kDDP;
+  } else if (mode.strategy == TimedStrategy::kDP) {
+    request.strategy = Strategy::kDP;
+  } else {
+    request.strategy = Strategy::kSingle;
   }
   return request;
 }

@@ -15,9 +15,20 @@ enum class TimedStrategy {
   kSingle,
   kDP,
   kDDP,
+  /// ddp with gradients that are copied from the buckets.
+  kDDPCopies,
   /// As many processes as ddp has, which never talk: no strategy on as many
   /// workers can be faster.
   kDDPNoSync,
+  /// ddp's peers: PyTorch's C++ reducer around the bare network, without views
+  /// and with; one blocking all-reduce for each parameter.
+  kDDPC10d,
+  kDDPC10dViews,
+  kDDPNaive,
+  /// The same network under Python's DistributedDataParallel; the same under
+  /// its no_sync.
+  kPythonDDP,
+  kPythonNoSync,
 };
 
 /// What is timed.
@@ -46,7 +57,8 @@ struct Mode {
   bool operator==(const Mode&) const = default;
 };
 
-/// "bare", "single", "dp", "ddp", "ddp-nosync".
+/// "bare", "single", "dp", "ddp", "ddp-copies", "ddp-nosync", "ddp-c10d",
+/// "ddp-c10d-views", "ddp-naive", "python-ddp", "python-nosync".
 std::string timed_strategy_name(TimedStrategy strategy);
 /// The reverse. **Throws** `ConfigError` naming them all.
 TimedStrategy timed_strategy_from_name(const std::string& name);
@@ -58,9 +70,15 @@ std::string activity_name(Activity activity);
 Activity activity_from_name(const std::string& name);
 std::vector<std::string> activity_names();
 
+/// Its worker is a process of its own, as ddp's.
+bool has_ranks(TimedStrategy strategy);
+/// Its workers run Python.
+bool runs_python(TimedStrategy strategy);
+
 /// The modes of a run, in the order in which they take turns: `activities` of
 /// `strategies` with `workers` workers of `threads` threads each, where they
-/// make sense: kRefresh and kCopyEach with dp alone, kMeanLoss not with kBare.
+/// make sense: kRefresh and kCopyEach with dp alone, kMeanLoss not with kBare, of
+/// ddp's peers kTrain alone.
 /// Bare and single have one worker; single is there with one thread and, if
 /// `single_at_all_threads`, with as many as the other modes have altogether.
 std::vector<Mode> plan_modes(

@@ -74,6 +74,10 @@ void add_turn(const std::vector<TurnReport>& reports, train::ResultRow& row) {
     row.bytes_from_first_device = first.bytes_from_first_device;
   }
   row.steps_run = first.steps_run;
+  if (first.communication_ms > 0) {
+    row.communication_ms = first.communication_ms;
+    row.hidden_communication_ms = first.hidden_ms;
+  }
   if (row.strategy != timed_strategy_name(TimedStrategy::kBare)) {
     row.counters = first.counters;
   }

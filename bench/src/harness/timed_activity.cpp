@@ -40,6 +40,9 @@ class LearnerActivity : public TimedActivity {
   Counters counters() const override {
     return learner_.counters();
   }
+  std::optional<CommunicationTimes> communication() const override {
+    return learner_.communication();
+  }
 
  protected:
   Learner& learner() {
@@ -175,7 +178,7 @@ std::unique_ptr<TimedActivity> make_timed_activity(
     at::ScalarType dtype) {
   auto learner = mode.strategy == TimedStrategy::kBare
       ? Learner(recipe, worker.device(), dtype)
-      : Learner(recipe, worker, dtype);
+      : Learner(recipe, worker, mode.strategy, dtype);
   switch (mode.activity) {
     case Activity::kTrain:
     case Activity::kMeanLoss:

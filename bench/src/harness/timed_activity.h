@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/data/example.h>
@@ -10,6 +11,7 @@
 #include <tandem/core/named_tensors.h>
 
 #include "harness/bench_recipe.h"
+#include "harness/learner.h"
 #include "harness/mode.h"
 #include "placement/placement.h"
 #include "workloads/classifier.h"
@@ -29,6 +31,7 @@ class TimedActivity {
   /// The network on the first device.
   virtual ClassifierImpl& net() = 0;
   virtual Counters counters() const = 0;
+  virtual std::optional<CommunicationTimes> communication() const = 0;
 };
 
 /// Rows of this process in a batch of `rows`.

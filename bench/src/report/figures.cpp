@@ -1,8 +1,11 @@
 #include "report/figures.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include <fmt/format.h>
+
+#include <tandem/core/order_statistics.h>
 
 #include "report/row_lookup.h"
 
@@ -68,9 +71,79 @@ std::string imbalance(const ResultRow& row) {
       others / (1 << 20));
 }
 
+/// Median of each turn's step times.
+std::vector<double> turn_medians(const ResultRow& row, int64_t steps_per_turn) {
+  std::vector<double> medians;
+  const auto& all = row.step_ms;
+  const auto size = static_cast<size_t>(steps_per_turn);
+  for (size_t begin = 0; begin < all.size(); begin += size) {
+    const auto end = std::min(begin + size, all.size());
+    medians.push_back(
+        order_statistics({all.begin() + static_cast<std::ptrdiff_t>(begin),
+                          all.begin() + static_cast<std::ptrdiff_t>(end)})
+            .p50);
+  }
+  return medians;
+}
+
+/// How many times as fast as `peer`, turn by turn: turns of both lie side by
+/// side in time, so that what slows the machine slows both.
+std::string gain_over(
+    const ResultRow& row,
+    const ResultRow& peer,
+    int64_t steps_per_turn) {
+  const auto own = turn_medians(row, steps_per_turn);
+  const auto others = turn_medians(peer, steps_per_turn);
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(own.size(), others.size()); ++i) {
+    ratios.push_back(others[i] / own[i]);
+  }
+  const auto found = order_statistics(ratios);
+  return fmt::format(
+      "# ddp: {:.3f} times as fast as {}, turns from {:.3f} (p10) to {:.3f} "
+      "(p90)\n",
+      found.p50,
+      peer.strategy,
+      found.p10,
+      found.p90);
+}
+
+std::string gains_of_ddp(
+    const std::vector<ResultRow>& rows,
+    int64_t steps_per_turn) {
+  std::string text;
+  for (const auto& row : rows) {
+    if (row.strategy != "ddp" || !row.variant.empty()) {
+      continue;
+    }
+    for (const auto& peer : rows) {
+      const bool is_peer = peer.strategy.starts_with("ddp-") ||
+          peer.strategy.starts_with("python-");
+      if (is_peer && peer.variant.empty()) {
+        text += gain_over(row, peer, steps_per_turn);
+      }
+    }
+  }
+  return text;
+}
+
+std::string hidden_share(const ResultRow& row) {
+  if (!row.communication_ms || !row.hidden_communication_ms) {
+    return "";
+  }
+  return fmt::format(
+      "# {}: {:.2f} ms of communication in a step, {:.0f} % hidden by "
+      "backward\n",
+      mode_of(row),
+      *row.communication_ms,
+      100 * *row.hidden_communication_ms / *row.communication_ms);
+}
+
 } // namespace
 
-std::string figure_lines(const std::vector<ResultRow>& rows) {
+std::string figure_lines(
+    const std::vector<ResultRow>& rows,
+    int64_t steps_per_turn) {
   std::string text;
   for (const auto& row : rows) {
     const int64_t threads = row.threads_per_worker;
@@ -78,8 +151,9 @@ std::string figure_lines(const std::vector<ResultRow>& rows) {
     text += refresh_gain(row, find_row(rows, "dp", "copy-each", threads));
     text += sent_bytes(row);
     text += imbalance(row);
+    text += hidden_share(row);
   }
-  return text;
+  return text + gains_of_ddp(rows, steps_per_turn);
 }
 
 } // namespace tandem::bench

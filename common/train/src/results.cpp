@@ -121,6 +121,8 @@ Json row_json(const ResultRow& row) {
   put(json, "verify_max_abs_diff", row.verify_max_abs_diff);
   put(json, "flops_per_step", row.flops_per_step);
   put(json, "bytes_from_first_device", row.bytes_from_first_device);
+  put(json, "communication_ms", row.communication_ms);
+  put(json, "hidden_communication_ms", row.hidden_communication_ms);
   put(json, "test_loss", row.test_loss);
   put(json, "test_accuracy", row.test_accuracy);
   if (!row.losses.empty()) {
@@ -154,6 +156,8 @@ ResultRow row_from(const Json& json) {
   take(json, "verify_max_abs_diff", row.verify_max_abs_diff);
   take(json, "flops_per_step", row.flops_per_step);
   take(json, "bytes_from_first_device", row.bytes_from_first_device);
+  take(json, "communication_ms", row.communication_ms);
+  take(json, "hidden_communication_ms", row.hidden_communication_ms);
   take(json, "test_loss", row.test_loss);
   take(json, "test_accuracy", row.test_accuracy);
   if (const auto losses = json.find("losses"); losses != json.end()) {

@@ -16,7 +16,7 @@ namespace tandem::train {
 /// empty here and absent in the file.
 struct ResultRow {
   std::string workload;
-  /// "single", "dp" or "ddp"; in a benchmark also "bare" and "ddp-nosync".
+  /// "single", "dp" or "ddp"; in a benchmark also "bare" and ddp's peers.
   std::string strategy;
   /// What was timed, if not a training step: "evaluate", "add/sim".
   std::string variant;
@@ -39,6 +39,10 @@ struct ResultRow {
   std::optional<int64_t> flops_per_step;
   /// That a step copied from the first device to the others.
   std::optional<int64_t> bytes_from_first_device;
+  /// Mean of a step's communication, from its start during backward until the
+  /// gradients are there; and of the part that backward hid.
+  std::optional<double> communication_ms;
+  std::optional<double> hidden_communication_ms;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   std::vector<LoggedLoss> losses;
