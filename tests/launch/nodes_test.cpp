@@ -274,6 +274,14 @@ TEST_CASE("tandem launch can be interrupted while it waits", "[launch]") {
     CHECK(alone->wait(5s) == 128 + SIGINT);
     CHECK(alone->out().empty());
   }
+  CHECK_THAT(
+      zero.err(),
+      ContainsSubstring("[launch] node 0 waits at 127.0.0.1 port ") &&
+          ContainsSubstring(" for node 1; no other host can reach"));
+  CHECK_THAT(
+      one.err(),
+      ContainsSubstring("[launch] waits for node 0 at 127.0.0.1 port ") &&
+          ContainsSubstring("(Connection refused)"));
 }
 
 TEST_CASE("tandem launch refuses a node that does not belong", "[launch]") {
@@ -333,17 +341,24 @@ TEST_CASE(
     "tandem launch tells all nodes of one that cannot run the program",
     "[launch]") {
   const tandem::testing::TemporaryDirectory folder;
-  const auto path = (folder.path() / "script").string();
-  std::ofstream(path) << "#!/no/such/shell\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  const auto options = two_nodes();
-  ChildProcess zero(node_words(0, options, rank_program({"hang"})));
-  ChildProcess one(node_words(1, options, {path}));
-  CHECK(one.wait(10s) == 127);
-  CHECK(zero.wait(10s) == 1);
-  CHECK_THAT(
-      zero.err(),
-      ContainsSubstring("[launch] node 1") && ContainsSubstring(path));
+  const auto script = (folder.path() / "script").string();
+  std::ofstream(script) << "#!/no/such/shell\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const std::string missing = "/no/such/program";
+  for (const int node : {0, 1}) {
+    for (const auto& path : {script, missing}) {
+      const auto options = two_nodes();
+      const auto hangs = rank_program({"hang"});
+      ChildProcess other(node_words(1 - node, options, hangs));
+      ChildProcess failing(node_words(node, options, {path}));
+      CHECK(failing.wait(10s) == 127);
+      CHECK(other.wait(10s) == 1);
+      CHECK_THAT(
+          other.err(),
+          ContainsSubstring("[launch] node " + std::to_string(node)) &&
+              ContainsSubstring(path));
+    }
+  }
 }
 
 TEST_CASE(

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "failure_report.h"
 #include "follower.h"
 #include "leader.h"
+#include "program_path.h"
 
 namespace tandem::comm::launch {
 
@@ -39,6 +41,11 @@ bool same_file(int a, int b) {
       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+std::string search_path_of_this_process() {
+  const char* const path = std::getenv("PATH");
+  return path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
+}
+
 std::unique_ptr<Coordination> make_coordination(const LaunchOptions& options) {
   if (options.node_rank() == 0) {
     return std::make_unique<Leader>(options);
@@ -48,9 +55,8 @@ std::unique_ptr<Coordination> make_coordination(const LaunchOptions& options) {
 
 } // namespace
 
-LaunchSession::LaunchSession(const LaunchOptions& options, std::string path)
+LaunchSession::LaunchSession(const LaunchOptions& options)
     : options_(options),
-      path_(std::move(path)),
       error_folder_(options.num_ranks()),
       guard_(
           static_cast<std::size_t>(options.num_ranks()),
@@ -151,6 +157,9 @@ AttemptEnd LaunchSession::run_attempt(const Rendezvous& rendezvous) {
 }
 
 void LaunchSession::start_ranks(const Rendezvous& rendezvous) {
+  // Not before all launchers have met: they are told if there is none here.
+  const auto path =
+      find_program(options_.command().front(), search_path_of_this_process());
   error_folder_.clear();
   ranks_.emplace(guard_, signals_.previous_mask(), output_, error_);
   for (int64_t rank = 0; rank < options_.num_ranks(); ++rank) {
@@ -158,7 +167,7 @@ void LaunchSession::start_ranks(const Rendezvous& rendezvous) {
     ranks_->start(
         rendezvous.first_rank + rank,
         Program{
-            path_,
+            path,
             options_.command(),
             rank_environment(environment_, rendezvous, rank, error_file)},
         error_file);

@@ -22,8 +22,8 @@ namespace tandem::comm::launch {
 /// ranks' output, their ends and this process's signals.
 class LaunchSession {
  public:
-  /// `path`: the program, found. Starts nothing.
-  LaunchSession(const LaunchOptions& options, std::string path);
+  /// Starts nothing.
+  explicit LaunchSession(const LaunchOptions& options);
 
   /// **Throws** as `launch_local`.
   LaunchResult run();
@@ -51,7 +51,6 @@ class LaunchSession {
   void finish_output();
 
   const LaunchOptions& options_;
-  std::string path_;
   // In the order in which they must come to life. The guard forks before a
   // store has threads, and goes after the ranks.
   Subreaper subreaper_;

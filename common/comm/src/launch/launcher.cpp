@@ -1,7 +1,6 @@
 #include <tandem/comm/launcher.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -11,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "launch_session.h"
-#include "program_path.h"
 #include "tcp_probe.h"
 #include "text.h"
 
@@ -100,12 +98,8 @@ ProgramError::ProgramError(std::string message, int exit_code)
 
 LaunchResult launch_local(const LaunchOptions& options) {
   check_options(options);
-  const char* const search_path = std::getenv("PATH");
-  auto path = launch::find_program(
-      options.command().front(),
-      search_path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : search_path);
   open_standard_streams();
-  return launch::LaunchSession(options, std::move(path)).run();
+  return launch::LaunchSession(options).run();
 }
 
 } // namespace tandem::comm

@@ -116,11 +116,14 @@ std::optional<std::string> Leader::take_note() {
     return std::nullopt;
   }
   told_waiting_ = true;
+  const auto address = roster_.address();
+  const bool loopback = address.starts_with("127.") || address == "::1";
   return fmt::format(
-      "node 0 waits at {} port {} for {}",
-      options_.master_addr(),
+      "node 0 waits at {} port {} for {}{}",
+      address,
       options_.master_port(),
-      nodes_text(roster_.missing()));
+      nodes_text(roster_.missing()),
+      loopback ? "; no other host can reach that address" : "");
 }
 
 void Leader::tell_failure() {
@@ -190,9 +193,10 @@ void Leader::meet(Time now) {
     AttemptEnd end;
     end.node_failure = fmt::format(
         "{}: expected at {} port {} within {}, got nothing. Start tandem "
-        "launch there with the same --nnodes, --master-addr and --master-port",
+        "launch on each with the same --nnodes, --master-addr and "
+        "--master-port",
         nodes_text(missing),
-        options_.master_addr(),
+        roster_.address(),
         options_.master_port(),
         format_limit(options_.meet_timeout()));
     leave({restarts_.after(end).value(), {}});

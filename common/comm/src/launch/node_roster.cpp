@@ -50,6 +50,10 @@ void NodeRoster::add_fds(std::vector<int>& fds) const {
   }
 }
 
+std::string NodeRoster::address() const {
+  return own_address(listener_);
+}
+
 std::vector<NodeRoster::News> NodeRoster::exchange(Time now) {
   if (listener_) {
     accept_strangers(now);

@@ -31,6 +31,8 @@ class NodeRoster {
   NodeRoster& operator=(const NodeRoster&) = delete;
 
   void add_fds(std::vector<int>& fds) const;
+  /// Where it listens, in digits. There are other nodes.
+  std::string address() const;
 
   /// Messages that came from one node, and why there will be no more from it
   /// (empty: there may be). A lost node's place is free.

@@ -45,15 +45,37 @@ FileDescriptor stream_socket(const addrinfo& address) {
       address.ai_protocol));
 }
 
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+
+  sockaddr* generic() {
+    return reinterpret_cast<sockaddr*>(&storage);
+  }
+};
+
+std::string in_digits(SocketAddress& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error = ::getnameinfo(
+      address.generic(),
+      address.size,
+      text.data(),
+      text.size(),
+      nullptr,
+      0,
+      NI_NUMERICHOST);
+  return error == 0 ? text.data() : "an unknown address";
+}
+
 uint16_t own_port(const FileDescriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  checked(::getsockname(socket.get(), generic, &size), "getsockname");
+  SocketAddress address;
+  checked(
+      ::getsockname(socket.get(), address.generic(), &address.size),
+      "getsockname");
   return ntohs(
-      address.ss_family == AF_INET6
-          ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
-          : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+      address.storage.ss_family == AF_INET6
+          ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
+          : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
 }
 
 bool bind_and_listen(const FileDescriptor& socket, const addrinfo& address) {
@@ -134,21 +156,16 @@ FileDescriptor connect_to(
   return {};
 }
 
+std::string own_address(const FileDescriptor& socket) {
+  SocketAddress address;
+  ::getsockname(socket.get(), address.generic(), &address.size);
+  return in_digits(address);
+}
+
 std::string peer_address(const FileDescriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  std::array<char, NI_MAXHOST> text{};
-  const bool known = ::getpeername(socket.get(), generic, &size) == 0 &&
-      ::getnameinfo(
-          generic,
-          size,
-          text.data(),
-          text.size(),
-          nullptr,
-          0,
-          NI_NUMERICHOST) == 0;
-  return known ? text.data() : "an unknown address";
+  SocketAddress address;
+  ::getpeername(socket.get(), address.generic(), &address.size);
+  return in_digits(address);
 }
 
 } // namespace tandem::comm::launch

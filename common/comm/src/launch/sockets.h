@@ -25,6 +25,9 @@ FileDescriptor connect_to(
     std::chrono::milliseconds limit,
     std::string& why);
 
+/// "10.0.0.1", of this end.
+std::string own_address(const FileDescriptor& socket);
+
 /// "10.0.0.2", of the other end.
 std::string peer_address(const FileDescriptor& socket);
 
