@@ -88,7 +88,8 @@ std::shared_ptr<ProcessGroup> connect_group(const BackendRequest& request) {
       own.store,
       request.device,
       request.timeout,
-      request.startup_timeout);
+      request.startup_timeout,
+      request.diagnostics);
 }
 
 } // namespace tandem::comm

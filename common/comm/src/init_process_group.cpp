@@ -65,6 +65,7 @@ BackendRequest request_for(
   request.size = env.world_size;
   request.timeout = options.timeout();
   request.startup_timeout = options.startup_timeout();
+  request.diagnostics = options.diagnostics();
   request.one_host = env.one_host;
   if (cuda) {
     request.device =

@@ -4,6 +4,7 @@
 
 #include <tandem/core/errors.h>
 
+#include "collective.h"
 #include "collective_arguments.h"
 #include "process_group_state.h"
 
@@ -14,19 +15,19 @@ ProcessGroup::ProcessGroup(
     c10::intrusive_ptr<c10d::Store> store,
     at::Device device,
     std::chrono::milliseconds timeout,
-    std::chrono::milliseconds startup_timeout)
+    std::chrono::milliseconds startup_timeout,
+    const std::optional<Diagnostics>& diagnostics)
     : state_(std::make_unique<State>(State{
           .group = std::move(group),
           .store = std::move(store),
           .device = device,
           .timeout = timeout,
           .startup_timeout = startup_timeout,
-          .rank = 0,
-          .size = 1,
-          .in_flight = {},
-          .failure = {}})) {
+          .diagnostics =
+              diagnostics.value_or(diagnostics_from_env(process_env))})) {
   state_->rank = state_->group->getRank();
   state_->size = state_->group->getSize();
+  state_->open_diagnostics();
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -53,6 +54,10 @@ std::chrono::milliseconds ProcessGroup::startup_timeout() const {
   return state_->startup_timeout;
 }
 
+const Diagnostics& ProcessGroup::diagnostics() const {
+  return state_->diagnostics;
+}
+
 std::string ProcessGroup::backend_name(at::DeviceType device_type) const {
   return state_->backend(device_type)->getBackendName();
 }
@@ -65,8 +70,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroup::all_reduce_async(
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors{as_real(tensor)};
   return state_->start(
-      "all-reduce",
-      tensor.device().type(),
+      Collective::all_reduce(tensor, op),
       [&](c10d::Backend& backend) {
         c10d::AllreduceOptions options;
         options.reduceOp = to_c10d(op);
@@ -89,8 +93,7 @@ c10::intrusive_ptr<c10d::Work> ProcessGroup::broadcast_async(
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors{as_real(tensor)};
   return state_->start(
-      "broadcast",
-      tensor.device().type(),
+      Collective::broadcast(tensor, root),
       [&](c10d::Backend& backend) {
         c10d::BroadcastOptions options;
         options.rootRank = root;
@@ -102,22 +105,16 @@ c10::intrusive_ptr<c10d::Work> ProcessGroup::broadcast_async(
 void ProcessGroup::wait(
     const c10::intrusive_ptr<c10d::Work>& work,
     const std::string& what) {
-  if (!work) {
-    return;
-  }
-  try {
-    work->wait();
-  } catch (...) {
-    state_->fail(what, message_of(std::current_exception()));
+  if (work) {
+    state_->wait(*work, what);
   }
 }
 
 void ProcessGroup::confirm(
     const c10::intrusive_ptr<c10d::Work>& work,
     const std::string& what) {
-  wait(work, what);
   if (work) {
-    state_->await_completion(*work, what);
+    state_->confirm(*work, what);
   }
 }
 
@@ -142,8 +139,7 @@ void ProcessGroup::broadcast(at::Tensor& tensor, int64_t root) {
 void ProcessGroup::barrier() {
   confirm(
       state_->start(
-          "barrier",
-          at::kCPU,
+          Collective::barrier(),
           [&](c10d::Backend& backend) {
             c10d::BarrierOptions options;
             options.timeout = state_->timeout;
@@ -162,6 +158,10 @@ const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::c10d_group() const {
 
 int64_t ProcessGroup::next_sequence() {
   return state_->sequence++;
+}
+
+uint64_t ProcessGroup::collectives_hash() const {
+  return state_->log->recorder().hash();
 }
 
 } // namespace tandem::comm

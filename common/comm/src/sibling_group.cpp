@@ -18,7 +18,8 @@ std::shared_ptr<ProcessGroup> sibling_group(ProcessGroup& group) {
        .device = group.device(),
        .timeout = group.timeout(),
        .startup_timeout = group.startup_timeout(),
-       .one_host = false});
+       .one_host = false,
+       .diagnostics = group.diagnostics()});
 }
 
 } // namespace tandem::comm

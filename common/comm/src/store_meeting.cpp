@@ -65,7 +65,7 @@ StoreMeeting::StoreMeeting(
 
 void StoreMeeting::arrive(int64_t rank, const std::string& value) {
   store_.set(key_of(rank), value);
-  const auto num_arrived = store_.add(name_ + "/count", 1);
+  const auto num_arrived = store_.add(count_key(), 1);
   if (std::cmp_equal(num_arrived, ranks_.size())) {
     store_.set(complete_key(), "1");
   }
@@ -110,6 +110,18 @@ std::vector<std::string> StoreMeeting::values() {
     values.emplace_back(bytes.begin(), bytes.end());
   }
   return values;
+}
+
+void StoreMeeting::erase() {
+  for (const auto rank : ranks_) {
+    store_.deleteKey(key_of(rank));
+  }
+  store_.deleteKey(count_key());
+  store_.deleteKey(complete_key());
+}
+
+std::string StoreMeeting::count_key() const {
+  return name_ + "/count";
 }
 
 std::string StoreMeeting::key_of(int64_t rank) const {

@@ -55,11 +55,15 @@ class StoreMeeting {
 
   /// What `rank`, which has come, left.
   std::string value_of(int64_t rank);
+  /// Removes what the meeting left in the store, when nobody looks at it any
+  /// more.
+  void erase();
   /// What all, who have come, left, in the order of the ranks.
   std::vector<std::string> values();
 
  private:
   std::string key_of(int64_t rank) const;
+  std::string count_key() const;
   std::string complete_key() const;
 
   c10d::Store& store_;

@@ -100,6 +100,7 @@ class RankThreads {
     request.device = options_.device();
     request.timeout = options_.timeout();
     request.startup_timeout = options_.startup_timeout();
+    request.diagnostics = options_.diagnostics();
     return comm::connect_group(request);
   }
 

@@ -9,6 +9,7 @@
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>
 
 namespace c10d {
@@ -32,6 +33,8 @@ struct BackendRequest {
   /// All ranks are known to be on this host: the transport may stay on the
   /// loopback interface. Where it is false, `connect_group` finds out.
   bool one_host = true;
+  /// Absent: as the environment says.
+  std::optional<Diagnostics> diagnostics = std::nullopt;
 };
 
 /// The layer beneath `ProcessGroup`: makes the c10d backend that serves one

@@ -8,6 +8,7 @@
 
 #include <torch/arg.h>
 
+#include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>
 
 namespace tandem::comm {
@@ -44,6 +45,9 @@ struct ProcessGroupOptions {
   /// Name of the backend that must serve the models' device: "gloo" chooses the
   /// CPU, "nccl" CUDA, where `device` is left to it. Empty: whichever does.
   TORCH_ARG(std::string, backend);
+  /// What the group tells about collectives that go wrong; nothing: as the
+  /// environment says.
+  TORCH_ARG(std::optional<Diagnostics>, diagnostics);
 };
 
 /// Meets the other ranks as the options say, by default as RANK, WORLD_SIZE,

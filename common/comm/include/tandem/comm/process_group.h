@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+
+#include <tandem/comm/diagnostics.h>
 
 namespace c10d {
 class ProcessGroup;
@@ -45,13 +48,14 @@ enum class ReduceOp { kSum, kMean, kMin, kMax };
 class ProcessGroup {
  public:
   /// Wraps a group that is already connected. `device` is where this rank's
-  /// models and inputs live.
+  /// models and inputs live; `diagnostics` absent: as the environment says.
   ProcessGroup(
       c10::intrusive_ptr<c10d::ProcessGroup> group,
       c10::intrusive_ptr<c10d::Store> store,
       at::Device device,
       std::chrono::milliseconds timeout,
-      std::chrono::milliseconds startup_timeout = kDefaultStartupTimeout);
+      std::chrono::milliseconds startup_timeout = kDefaultStartupTimeout,
+      const std::optional<Diagnostics>& diagnostics = std::nullopt);
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -65,6 +69,7 @@ class ProcessGroup {
   std::chrono::milliseconds timeout() const;
   /// Limit for all ranks to meet at start-up and to answer in agreements.
   std::chrono::milliseconds startup_timeout() const;
+  const Diagnostics& diagnostics() const;
   /// "gloo", "nccl" or the registered name of the backend for `device_type`.
   std::string backend_name(at::DeviceType device_type) const;
 
@@ -108,6 +113,10 @@ class ProcessGroup {
   /// A number that is the same on every rank and different at each call, for
   /// keys in the store. **Collective** in order, but sends nothing.
   int64_t next_sequence();
+  /// A hash of all collectives that this rank has started so far (operation,
+  /// dtype, sizes, root), in their order: the same on every rank, or they have
+  /// started different ones.
+  uint64_t collectives_hash() const;
 
  private:
   struct State;

@@ -14,6 +14,7 @@
 #include <c10/core/Device.h>
 #include <torch/arg.h>
 
+#include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>
 
 namespace tandem::testing {
@@ -29,6 +30,8 @@ struct RunRanksOptions {
       std::chrono::seconds(20);
   /// Where the ranks' models live.
   TORCH_ARG(at::Device, device) = at::kCPU;
+  /// Nothing: as the environment says.
+  TORCH_ARG(std::optional<comm::Diagnostics>, diagnostics);
 };
 
 /// What a function that `run_ranks` runs knows of itself.
