@@ -7,7 +7,7 @@
 
 #include <tandem/core/flat_buffer.h>
 
-#include "shard_broadcast.h"
+#include "flat_transfer.h"
 
 namespace tandem::detail {
 

@@ -1,17 +1,15 @@
 #include "shard_broadcast.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
-#include <ATen/Functions.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/TensorOptions.h>
 #include <c10/util/intrusive_ptr.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/core/flat_buffer.h>
+
+#include "flat_transfer.h"
 
 namespace tandem::detail {
 
@@ -52,29 +50,6 @@ void ShardBroadcast::run(comm::ProcessGroup& group) const {
     if (part->rank != group.rank()) {
       copy_from_flat(flat, part->parameters);
     }
-  }
-}
-
-at::Tensor empty_flat(const std::vector<at::Tensor>& tensors) {
-  int64_t num_elems = 0;
-  for (const auto& tensor : tensors) {
-    num_elems += tensor.numel();
-  }
-  const auto& first = tensors.front();
-  return at::empty(
-      {num_elems},
-      at::TensorOptions().dtype(first.scalar_type()).device(first.device()));
-}
-
-void copy_from_flat(
-    const at::Tensor& flat,
-    const std::vector<at::Tensor>& tensors) {
-  const at::NoGradGuard no_grad;
-  int64_t offset_elems = 0;
-  for (const auto& tensor : tensors) {
-    tensor.copy_(
-        flat.narrow(0, offset_elems, tensor.numel()).view(tensor.sizes()));
-    offset_elems += tensor.numel();
   }
 }
 

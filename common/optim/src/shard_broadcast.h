@@ -30,13 +30,4 @@ class ShardBroadcast {
   std::vector<Part> parts_;
 };
 
-/// A new tensor that holds the elements of all of `tensors`, which share dtype
-/// and device. [elements]
-at::Tensor empty_flat(const std::vector<at::Tensor>& tensors);
-
-/// Copies the parts of `flat` into `tensors`, which knows of the change.
-void copy_from_flat(
-    const at::Tensor& flat,
-    const std::vector<at::Tensor>& tensors);
-
 } // namespace tandem::detail

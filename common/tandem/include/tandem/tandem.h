@@ -16,5 +16,8 @@
 #include <tandem/ddp/distributed_data_parallel.h>
 #include <tandem/ddp/optimizer_in_backward.h>
 #include <tandem/dp/data_parallel.h>
+#include <tandem/optim/hierarchical_model_averager.h>
+#include <tandem/optim/periodic_model_averager.h>
+#include <tandem/optim/post_local_sgd_optimizer.h>
 #include <tandem/optim/zero_redundancy_optimizer.h>
 #include <tandem/wrap.h>

@@ -6,6 +6,7 @@
 #include <torch/arg.h>
 
 #include <tandem/comm/comm_hook.h>
+#include <tandem/comm/process_group.h>
 
 /// Communication hooks that come with Tandem. Each result serves one wrapper;
 /// all ranks must register alike ones.
@@ -84,5 +85,20 @@ struct TopKOptions {
 /// **Source**: Stich, Cordonnier, Jaggi: "Sparsified SGD with Memory", NeurIPS
 /// 2018
 CommHookPtr top_k_hook(const TopKOptions& options = {});
+
+struct PostLocalSGDOptions {
+  /// Reductions before the first local one; until then, means over all ranks.
+  TORCH_ARG(int64_t, start_step) = 100;
+  /// The ranks, this one among them, whose mean is taken from then on: those of
+  /// a host. None: each rank keeps its own gradients.
+  TORCH_ARG(std::shared_ptr<comm::ProcessGroup>, subgroup) = nullptr;
+};
+
+/// The mean over all ranks at first, then over few or none, for training that
+/// averages the parameters from time to time: see `PostLocalSGDOptimizer`.
+/// **Throws** `ConfigError` if `start_step` is below 0.
+/// **Source**: Lin, Stich, Patel, Jaggi: "Don't Use Large Mini-Batches, Use
+/// Local SGD", ICLR 2020
+CommHookPtr post_local_sgd_hook(const PostLocalSGDOptions& options = {});
 
 } // namespace tandem::ddp
