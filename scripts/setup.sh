@@ -3,14 +3,15 @@
 # from PyPI into .deps/, which git ignores. Safe to run again: what is there is
 # left alone.
 #
-#   scripts/setup.sh [--with-python] [--with-lint] [--torch VERSION]
-#                    [--bundle DIR]
+#   scripts/setup.sh [--with-python] [--with-lint] [--with-mpi]
+#                    [--torch VERSION] [--bundle DIR]
 #
 #   --with-python   the whole of torch for Python (4.6 GB instead of 1.2 GB),
 #                   which the tests need
 #   --with-lint     clang-format from Debian and clang-tidy from PyPI, whose
 #                   version leaves LibTorch's headers alone and so takes half
 #                   the time
+#   --with-mpi      Open MPI's mpirun (22 MB), which a test starts ranks by
 #   --torch VERSION another version than the default
 #   --bundle DIR    also collect the C++ dependencies in DIR, for a build on a
 #                   machine without a network (TANDEM_BUNDLE=DIR)
@@ -34,6 +35,7 @@ parse_arguments() {
     case $1 in
       --with-python) with_python=true ;;
       --with-lint) with_lint=true && packages+=(clang-format-14) ;;
+      --with-mpi) packages+=(openmpi-bin) ;;
       --torch) torch=${2:?--torch needs a version} && shift ;;
       --bundle) bundle=${2:?--bundle needs a folder} && shift ;;
       -h | --help) usage && exit ;;

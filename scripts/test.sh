@@ -80,7 +80,7 @@ run_cases() {
     failures+=("a case of tests/cases.txt has no test that ran and passed")
 }
 
-"$root/scripts/setup.sh" --with-python --with-lint --torch "$torch"
+"$root/scripts/setup.sh" --with-python --with-lint --with-mpi --torch "$torch"
 [[ $lint == false || -n $sanitize ]] || run_lint
 build_all
 run_tests
