@@ -44,6 +44,8 @@ at::Tensor reduced_ramp(
       return ones.to(dtype);
     case ReduceOp::kMax:
       return (ones * world).to(dtype);
+    case ReduceOp::kProduct:
+      break; // see group_cases_test.cpp
   }
   return {};
 }
@@ -211,6 +213,7 @@ TEST_CASE("collectives reject tensors that they cannot serve", "[comm]") {
         text_of(torch::ones({2}, at::kInt), ReduceOp::kMean),
         text_of(torch::ones({2}, at::kComplexFloat), ReduceOp::kMax),
         text_of(torch::ones({2}, at::kMeta), ReduceOp::kSum),
+        text_of(torch::ones({2}, at::kComplexFloat), ReduceOp::kProduct),
         thrown_text<tandem::ConfigError>([&] {
           group.broadcast_async(torch::ones({2}), 1);
         }).value_or("nothing thrown"),
@@ -220,7 +223,8 @@ TEST_CASE("collectives reject tensors that they cannot serve", "[comm]") {
   CHECK(missing_parts(texts[1], {"floating", "Int"}).empty());
   CHECK(missing_parts(texts[2], {"ordered", "ComplexFloat"}).empty());
   CHECK(missing_parts(texts[3], {"device", "meta"}).empty());
-  CHECK(missing_parts(texts[4], {"root", "below 1", "got 1"}).empty());
+  CHECK(missing_parts(texts[4], {"product", "ComplexFloat"}).empty());
+  CHECK(missing_parts(texts[5], {"root", "below 1", "got 1"}).empty());
 }
 
 TEST_CASE("barrier lets nobody pass before all have come", "[comm]") {

@@ -26,6 +26,8 @@ const char* reduction_name(ReduceOp op) {
       return "min";
     case ReduceOp::kMax:
       return "max";
+    case ReduceOp::kProduct:
+      return "product";
   }
   return "";
 }

@@ -18,6 +18,8 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
       return c10d::ReduceOp::MIN;
     case ReduceOp::kMax:
       return c10d::ReduceOp::MAX;
+    case ReduceOp::kProduct:
+      return c10d::ReduceOp::PRODUCT;
   }
   TORCH_INTERNAL_ASSERT(false, "unknown ReduceOp");
 }
@@ -41,6 +43,12 @@ void check_reducible(
   if (ordered && tensor.is_complex()) {
     throw ShapeError(fmt::format(
         "{} tensor: expected an ordered dtype for a minimum or maximum, got {}",
+        tag,
+        toString(tensor.scalar_type())));
+  }
+  if (op == ReduceOp::kProduct && tensor.is_complex()) {
+    throw ShapeError(fmt::format(
+        "{} tensor: expected a real dtype for a product, got {}",
         tag,
         toString(tensor.scalar_type())));
   }

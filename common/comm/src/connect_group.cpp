@@ -5,11 +5,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <tandem/comm/env_reader.h>
 #include <tandem/comm/rank_tag.h>
 #include <tandem/core/errors.h>
 
 #include "backend_registry.h"
 #include "host_id.h"
+#include "network_interfaces.h"
 #include "store_meeting.h"
 #include "text.h"
 
@@ -69,6 +71,8 @@ bool meet_all_ranks(c10d::Store& store, const BackendRequest& request) {
 
 std::shared_ptr<ProcessGroup> connect_group(const BackendRequest& request) {
   const auto factories = backends_for(request.device);
+  // Before the others are met, who would wait for this rank's connections.
+  static_cast<void>(chosen_interfaces(process_env));
   auto own = request;
   own.store = next_group_store(request);
   own.one_host = meet_all_ranks(*own.store, request);

@@ -1,10 +1,10 @@
 #include "builtin_backends.h"
 
-#include <cstdlib>
-#include <sstream>
-
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <tandem/comm/env_reader.h>
+
+#include "network_interfaces.h"
 #include "sigpipe_guard.h"
 
 namespace tandem::comm {
@@ -50,17 +50,16 @@ class AbortableGloo final : public Gloo {
 };
 
 void add_devices(Gloo::Options& options, bool one_host) {
-  const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interfaces != nullptr && *interfaces != '\0') {
-    std::istringstream names(interfaces);
-    for (std::string name; std::getline(names, name, ',');) {
-      options.devices.push_back(Gloo::createDeviceForInterface(name));
-    }
-  } else if (one_host) {
-    options.devices.push_back(Gloo::createDeviceForHostname(kLoopback));
-  } else {
-    options.devices.push_back(Gloo::createDefaultDevice());
+  const auto interfaces = chosen_interfaces(process_env);
+  for (const auto& name : interfaces) {
+    options.devices.push_back(Gloo::createDeviceForInterface(name));
   }
+  if (!interfaces.empty()) {
+    return;
+  }
+  options.devices.push_back(
+      one_host ? Gloo::createDeviceForHostname(kLoopback)
+               : Gloo::createDefaultDevice());
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {

@@ -160,6 +160,10 @@ int64_t ProcessGroup::next_sequence() {
   return state_->sequence++;
 }
 
+int64_t ProcessGroup::num_collectives() const {
+  return state_->log->recorder().last_sequence();
+}
+
 uint64_t ProcessGroup::collectives_hash() const {
   return state_->log->recorder().hash();
 }

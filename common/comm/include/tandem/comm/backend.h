@@ -38,7 +38,7 @@ struct BackendRequest {
 };
 
 /// The layer beneath `ProcessGroup`: makes the c10d backend that serves one
-/// kind of device. A backend serves all-reduce (SUM, AVG, MIN, MAX), broadcast
+/// kind of device. A backend serves all-reduce (SUM, AVG, MIN, MAX, PRODUCT), broadcast
 /// and barrier, asynchronously; its `getBackendName` gives `name`; `abort`
 /// makes what is in flight fail soon.
 struct BackendFactory {

@@ -60,6 +60,11 @@ struct ProcessGroupOptions {
 /// TANDEM_JOB_ID or else TORCHELASTIC_RUN_ID, are turned away. That keeps jobs
 /// apart which share an address by mistake; it does not authenticate: whoever
 /// can reach the store can join.
+///
+/// Gloo connects over the network interfaces that TANDEM_SOCKET_IFNAME, or else
+/// GLOO_SOCKET_IFNAME, names (several with commas between); else over the
+/// loopback interface where all ranks are on one host, and otherwise over that
+/// of the host's name. NCCL reads NCCL_SOCKET_IFNAME.
 /// **Collective**.
 /// **Throws** `ConfigError` naming the variable or option, its value and the
 /// rule, or if there is a default group already; `TimeoutError` naming the

@@ -31,8 +31,8 @@ inline constexpr std::chrono::milliseconds kDefaultStartupTimeout =
 /// How an all-reduce combines the ranks' values. `kMean` is the sum divided by
 /// the world size and needs a floating or complex dtype; Gloo divides after the
 /// sum, NCCL as `ncclAvg` does. Complex values are reduced as pairs of reals
-/// and cannot be compared (`kMin`, `kMax`).
-enum class ReduceOp { kSum, kMean, kMin, kMax };
+/// and can be neither compared (`kMin`, `kMax`) nor multiplied (`kProduct`).
+enum class ReduceOp { kSum, kMean, kMin, kMax, kProduct };
 
 /// A set of ranks and the backends they talk through: Gloo for CPU tensors,
 /// NCCL for CUDA tensors where CUDA was chosen, or what was registered for the
@@ -113,6 +113,9 @@ class ProcessGroup {
   /// A number that is the same on every rank and different at each call, for
   /// keys in the store. **Collective** in order, but sends nothing.
   int64_t next_sequence();
+  /// How many collectives this rank has started so far. Ranks that are at the
+  /// same point of the program differ if one has left some out.
+  int64_t num_collectives() const;
   /// A hash of all collectives that this rank has started so far (operation,
   /// dtype, sizes, root), in their order: the same on every rank, or they have
   /// started different ones.
