@@ -64,7 +64,14 @@ Learner::Learner(
 }
 
 void Learner::train_step(const Batch& batch, LossPlace loss_place) {
-  optimizer_->zero_grad();
+  if (peer_) {
+    // PyTorch's reducer may own gradients that the optimizer cannot detach.
+    for (const auto& parameter : net_->parameters()) {
+      parameter.mutable_grad().reset();
+    }
+  } else {
+    optimizer_->zero_grad();
+  }
   mean_loss(batch, loss_place).backward();
   if (peer_) {
     peer_->after_backward();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include <ATen/ops/tensor.h>
@@ -65,6 +66,9 @@ class Fit {
   TrainingLog run(BatchSource& source) {
     planned_steps_ = plan_steps(source);
     model_.train();
+    if (options_.uneven_inputs()) {
+      uneven_inputs_ = model_.uneven_inputs();
+    }
     while (!finished()) {
       epoch_ = log_.epochs_finished + 1;
       source.start_epoch(static_cast<uint64_t>(log_.epochs_finished));
@@ -72,6 +76,10 @@ class Fit {
     }
     if (log_.losses.back().step != log_.steps) {
       record_loss();
+    }
+    if (uneven_inputs_) {
+      uneven_inputs_->finish();
+      add_up_samples();
     }
     log_.seconds = seconds_so_far();
     if (progress_) {
@@ -152,7 +160,8 @@ class Fit {
     }
     optimizer_.step();
     ++log_.steps;
-    log_.num_samples += last_rows_ * model_.world_size();
+    log_.num_samples +=
+        uneven_inputs_ ? last_rows_ : last_rows_ * model_.world_size();
   }
 
   void advance(SchedulerUnit unit) {
@@ -178,9 +187,18 @@ class Fit {
     auto sums = at::tensor(
         {last_loss_.item<double>() * rows, rows},
         at::kDouble); // [2]
-    model_.all_reduce_sum_(sums);
+    if (!uneven_inputs_) {
+      model_.all_reduce_sum_(sums);
+    }
     log_.losses.push_back(
         {log_.steps, sums[0].item<double>() / sums[1].item<double>()});
+  }
+
+  /// Of all ranks, from each one's own.
+  void add_up_samples() {
+    auto sum = at::tensor({log_.num_samples}, at::kLong); // [1]
+    model_.all_reduce_sum_(sum);
+    log_.num_samples = sum.item<int64_t>();
   }
 
   double seconds_so_far() const {
@@ -206,6 +224,7 @@ class Fit {
   const TrainerOptions& options_;
   std::optional<Progress> progress_;
   SteadyClock::time_point start_ = SteadyClock::now();
+  std::unique_ptr<UnevenInputs> uneven_inputs_;
   int64_t planned_steps_ = 0;
   /// The one that runs, from 1.
   int64_t epoch_ = 1;

@@ -39,6 +39,11 @@ struct TrainerOptions {
   /// Learning-rate schedule over the optimizer given; none by default.
   TORCH_ARG(std::shared_ptr<torch::optim::LRScheduler>, scheduler);
   TORCH_ARG(SchedulerUnit, scheduler_unit) = SchedulerUnit::kStep;
+  /// Ranks may have different numbers of batches in all: one that has none left
+  /// takes part in the others' steps until the end of training, as
+  /// `ParallelModule::uneven_inputs` does. Recorded losses are then this rank's
+  /// own. An epoch is each rank's own, too.
+  TORCH_ARG(bool, uneven_inputs) = false;
   /// Progress on stderr, from rank 0 only.
   TORCH_ARG(bool, progress) = true;
 };
@@ -94,7 +99,7 @@ class Trainer {
 
   /// Trains in train mode; a second call trains on, from epoch 0 of `source`.
   /// **Collective**: every rank, with sources of equally many batches of equal
-  /// sizes.
+  /// sizes, unless the option `uneven_inputs` is on.
   /// **Throws** `ConfigError` if an epoch of `source` has no batch.
   TrainingLog fit(BatchSource& source);
 
