@@ -13,6 +13,8 @@ import math
 import os
 import time
 
+os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's notes of what it lacks
+
 import torch
 import torch.distributed as dist
 from torch import nn

@@ -75,6 +75,11 @@ void add_wrapper_options(CLI::App& app, BenchOptions& options) {
          "Size at which buckets of gradients close; default: the wrapper's")
       ->check(CLI::PositiveNumber);
   app.add_option(
+         "--first-bucket-mib",
+         options.first_bucket_mib,
+         "The same of the first bucket of ddp and its peers; default: theirs")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
          "--link-latency-us",
          options.link_latency_us,
          "Shortest time of a copy between simulated devices")
@@ -144,6 +149,11 @@ CommandLine worker_words(
     words.insert(
         words.end(),
         {"--bucket-cap-mib", fmt::format("{}", *options.bucket_cap_mib)});
+  }
+  if (options.first_bucket_mib) {
+    words.insert(
+        words.end(),
+        {"--first-bucket-mib", fmt::format("{}", *options.first_bucket_mib)});
   }
   auto placement = options.placement;
   placement.workers = mode.workers;

@@ -28,6 +28,8 @@ struct BenchOptions {
   /// Empty: the wrapper's default.
   std::string refresh_policy;
   std::optional<double> bucket_cap_mib;
+  /// Likewise, ddp's.
+  std::optional<double> first_bucket_mib;
   double link_latency_us = 0;
   double link_gb_per_s = 0;
   std::string json;

@@ -57,6 +57,10 @@ BenchRecipe recipe_of(const BenchOptions& options) {
     recipe.bucket_cap_bytes =
         static_cast<int64_t>(*options.bucket_cap_mib * (1 << 20));
   }
+  if (options.first_bucket_mib) {
+    recipe.first_bucket_bytes =
+        static_cast<int64_t>(*options.first_bucket_mib * (1 << 20));
+  }
   return recipe;
 }
 

@@ -19,6 +19,8 @@ struct BenchRecipe {
   /// Absent: the wrappers' defaults.
   std::optional<RefreshPolicy> refresh_policy;
   std::optional<int64_t> bucket_cap_bytes;
+  /// Of ddp and its peers.
+  std::optional<int64_t> first_bucket_bytes;
 };
 
 } // namespace tandem::bench

@@ -36,6 +36,9 @@ WrapOptions wrap_options_of(
     options.dp().bucket_cap_bytes(*recipe.bucket_cap_bytes);
     options.ddp().bucket_cap_bytes(*recipe.bucket_cap_bytes);
   }
+  if (recipe.first_bucket_bytes) {
+    options.ddp().first_bucket_bytes(*recipe.first_bucket_bytes);
+  }
   return options;
 }
 

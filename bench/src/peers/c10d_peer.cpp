@@ -36,6 +36,9 @@ std::unique_ptr<GradientPeer> make_c10d_peer(
   if (recipe.bucket_cap_bytes) {
     options.bucket_cap_bytes = *recipe.bucket_cap_bytes;
   }
+  if (recipe.first_bucket_bytes) {
+    options.first_bucket_bytes = *recipe.first_bucket_bytes;
+  }
   return std::make_unique<C10dPeer>(net, options);
 }
 
