@@ -111,14 +111,17 @@ TEST_CASE(
     "[launch]") {
   // Rank 1 fails later than rank 0 says to have failed, but is seen first.
   const testing::TemporaryDirectory folder;
+  const auto waits_for = [](const std::string& file) {
+    return "while [ ! -e \"$FOLDER/" + file + "\" ]; do sleep 0.01; done; ";
+  };
   const auto launched = test::launch_caught(
       2,
       test::sh(
-          "if [ $RANK = 1 ]; then touch \"$FOLDER/failing\"; " +
+          "if [ $RANK = 1 ]; then " + waits_for("deaf") +
           fails("ValueError: late", 1700000005) +
-          "; fi; trap '' TERM; while [ ! -e \"$FOLDER/failing\" ]; do "
-          "sleep 0.01; done; sleep 0.2; " +
-          fails("ValueError: early", 1700000003)),
+          "; fi; trap 'touch \"$FOLDER/told\"' TERM; "
+          "touch \"$FOLDER/deaf\"; " +
+          waits_for("told") + fails("ValueError: early", 1700000003)),
       5s,
       {{"FOLDER", folder.path().string()}});
   REQUIRE(launched.result.first_failure);

@@ -131,8 +131,8 @@ TEST_CASE(
       CHECK(nodes[node].wait() == 7);
       CHECK_THAT(
           nodes[node].err(),
-          ContainsSubstring(
-              "[launch] rank " + failing + " (node " + failing + ", pid ") &&
+          ContainsSubstring("[launch] rank " + failing + " (node ") &&
+              ContainsSubstring("(node " + failing + ", pid ") &&
               ContainsSubstring("exited with code 7"));
     }
   }

@@ -29,6 +29,7 @@ void meet() {
   std::cout << "sum " << sum.item<double>() << " of "
             << tandem::comm::world_size() << '\n'
             << std::flush;
+  tandem::comm::barrier(); // nobody fails before all have said it
   tandem::comm::destroy_process_group();
 }
 

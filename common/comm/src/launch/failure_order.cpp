@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
+#include <tuple>
 
 namespace tandem::comm::launch {
 
@@ -19,15 +19,16 @@ bool blames_a_peer(const RankFailure& failure) {
 
 auto order_key(const RankFailure& failure) {
   const bool unseen = failure.error.empty() && failure.status.signal != 0;
-  return std::pair(
+  return std::tuple(
       blames_a_peer(failure),
-      unseen ? failure.time - kKillNoticed : failure.time);
+      unseen ? failure.time - kKillNoticed : failure.time,
+      failure.rank);
 }
 
 } // namespace
 
 void sort_by_cause(std::vector<RankFailure>& failures) {
-  std::stable_sort(
+  std::sort(
       failures.begin(),
       failures.end(),
       [](const RankFailure& a, const RankFailure& b) {
