@@ -59,10 +59,14 @@ std::string bench_header(
       options.turns.warm_up_steps,
       options.seed);
   header += fmt::format(
-      "# refresh policy {}, bucket cap {}, links {} us and {} GB/s\n",
+      "# refresh policy {}, bucket cap {}, first bucket {}, links {} us and {} "
+      "GB/s\n",
       options.refresh_policy.empty() ? "default" : options.refresh_policy,
       options.bucket_cap_mib ? fmt::format("{} MiB", *options.bucket_cap_mib)
                              : "default",
+      options.first_bucket_mib
+          ? fmt::format("{} MiB", *options.first_bucket_mib)
+          : "default",
       options.link_latency_us,
       options.link_gb_per_s);
   return header + notes_on_cores(rows, environment.cores);

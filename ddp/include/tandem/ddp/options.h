@@ -34,8 +34,9 @@ struct DistributedDataParallelOptions {
   /// fewer, faster transfers; smaller: they start earlier during backward.
   TORCH_ARG(int64_t, bucket_cap_bytes) = int64_t(25) << 20;
   /// The same for the first bucket, which holds the last layers: small, so that
-  /// communication starts early.
-  TORCH_ARG(int64_t, first_bucket_bytes) = int64_t(1) << 20;
+  /// communication starts early. A quarter of Python's: a small network's
+  /// gradients would else all be in one bucket, sent when backward is over.
+  TORCH_ARG(int64_t, first_bucket_bytes) = int64_t(256) << 10;
   /// Gradients are views into the buckets: saves one copy of all gradients in
   /// memory and one pass over them per step. Code that replaces `grad()` by
   /// another tensor still works, at the cost of that pass.
