@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 
 #include "doctor/finding.h"
+#include "doctor/flight_files.h"
+#include "doctor/flight_verdict.h"
 
 namespace tandem::bench {
 
@@ -56,14 +58,31 @@ int run_doctor(const std::filesystem::path& data_dir) {
   return broken ? 1 : 0;
 }
 
+int tell_flight_verdict(const std::filesystem::path& folder) {
+  const auto verdict = judge_flight(read_flight_records(folder));
+  std::cout << fmt::format("{}\n{}\n", verdict.finding, verdict.context);
+  return verdict.is_healthy ? 0 : 1;
+}
+
 std::function<int()> declare_doctor(CLI::App& app, const CommandLine&) {
   const auto data_dir = std::make_shared<std::string>();
   app.add_option(
       "--data-dir",
       *data_dir,
       "Folder of your own Fashion-MNIST files");
-  app.footer("Exit code: 1 if something essential does not work, else 0.");
-  return [data_dir] { return run_doctor(*data_dir); };
+  const auto flight_dir = std::make_shared<std::string>();
+  app.add_option(
+      "--flight",
+      *flight_dir,
+      "Folder of flight records (TANDEM_FLIGHT_DIR of a job): say instead, in "
+      "two lines, which rank stopped it and where");
+  app.footer(
+      "Exit code: 1 if something essential does not work or the records show "
+      "a failure, else 0.");
+  return [data_dir, flight_dir] {
+    return flight_dir->empty() ? run_doctor(*data_dir)
+                               : tell_flight_verdict(*flight_dir);
+  };
 }
 
 } // namespace
