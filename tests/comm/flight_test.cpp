@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <torch/torch.h>
@@ -45,6 +46,20 @@ std::map<int64_t, comm::FlightRecord> records_in(
   return records;
 }
 
+/// Waits for the record of `rank`, at most ten seconds.
+void await_record(const std::filesystem::path& folder, int64_t rank) {
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      if (file.path().string().ends_with(
+              "-rank-" + std::to_string(rank) + ".json")) {
+        return;
+      }
+    }
+    std::this_thread::yield();
+  }
+}
+
 RunRanksOptions recording_to(const std::filesystem::path& folder) {
   return RunRanksOptions().diagnostics(
       comm::Diagnostics().flight_dir(folder.string()));
@@ -63,6 +78,7 @@ TEST_CASE("a time-out leaves a record of each rank", "[comm][FT-11]") {
         group.barrier();
         if (context.rank() == 1) {
           over.get_future().wait();
+          await_record(folder, 1);
           return;
         }
         try {
@@ -76,7 +92,10 @@ TEST_CASE("a time-out leaves a record of each rank", "[comm][FT-11]") {
       },
       recording_to(folder).timeout(400ms));
   const auto records = records_in(folder);
-  REQUIRE(records.size() == 1);
+  REQUIRE(records.size() == 2);
+  CHECK(records.at(1).reason == "peer");
+  REQUIRE(records.at(1).entries.size() == 1);
+  CHECK(records.at(1).entries[0].operation == "barrier");
   const auto& record = records.at(0);
   CHECK(record.size == 2);
   CHECK(record.reason == "timeout");

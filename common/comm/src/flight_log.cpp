@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "roll_call.h"
 #include "text.h"
 
 namespace tandem::comm {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr const char* kGroupNameKey = "flight/group";
 constexpr size_t kMaxHostName = 256;
+constexpr const char* kPeerFailed = "peer";
 
 std::string own_host_name() {
   std::array<char, kMaxHostName> name{};
@@ -41,8 +43,8 @@ void write_whole(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::rename(draft, path);
 }
 
-} // namespace
-
+/// A name for the group of `store` that all its ranks come to, whoever asks
+/// first. **Throws** `c10::DistNetworkError` if the store is lost.
 std::string shared_group_name(c10d::Store& store) {
   std::random_device device;
   const auto high = static_cast<uint64_t>(device());
@@ -50,13 +52,15 @@ std::string shared_group_name(c10d::Store& store) {
   return store.compareSet(kGroupNameKey, std::string(), proposal);
 }
 
+} // namespace
+
 FlightLog::FlightLog(
     std::filesystem::path folder,
-    std::string group,
+    c10::intrusive_ptr<c10d::Store> store,
     int64_t rank,
     int64_t size)
-    : folder_(std::move(folder)) {
-  record_.group = std::move(group);
+    : folder_(std::move(folder)), store_(std::move(store)) {
+  record_.group = shared_group_name(*store_);
   record_.rank = rank;
   record_.size = size;
   record_.pid = ::getpid();
@@ -77,10 +81,26 @@ void FlightLog::write_failure(
 }
 
 void FlightLog::write_as_asked() noexcept {
+  write_because("signal");
+}
+
+void FlightLog::look_for_failure() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!record_.failure.empty() || record_.reason == kPeerFailed) {
+      return;
+    }
+  }
+  if (RollCall(store_, record_.rank, record_.size).began()) {
+    write_because(kPeerFailed);
+  }
+}
+
+void FlightLog::write_because(const std::string& reason) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (record_.failure.empty()) {
-      record_.reason = "signal";
+      record_.reason = reason;
     }
   }
   write();

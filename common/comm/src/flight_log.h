@@ -12,10 +12,6 @@
 
 namespace tandem::comm {
 
-/// A name for the group of `store` that all its ranks come to, whoever asks
-/// first. **Throws** `c10::DistNetworkError` if the store is lost.
-std::string shared_group_name(c10d::Store& store);
-
 /// One group's recorder, and the file that it is written to.
 ///
 /// **Threads**: any.
@@ -23,10 +19,10 @@ class FlightLog {
  public:
   /// Writes no file.
   FlightLog() = default;
-  /// Writes to a file in `folder`.
+  /// Writes to a file in `folder`. `store` is the group's.
   FlightLog(
       std::filesystem::path folder,
-      std::string group,
+      c10::intrusive_ptr<c10d::Store> store,
       int64_t rank,
       int64_t size);
 
@@ -44,12 +40,17 @@ class FlightLog {
       const std::vector<int64_t>& missing) noexcept;
   /// Writes the file anew, as asked for by a signal.
   void write_as_asked() noexcept;
+  /// Writes the file once another rank has told of a failure: this one may hang
+  /// where it never hears of it.
+  void look_for_failure() noexcept;
 
  private:
+  void write_because(const std::string& reason) noexcept;
   void write() noexcept;
 
   FlightRecorder recorder_;
   std::filesystem::path folder_;
+  c10::intrusive_ptr<c10d::Store> store_;
   std::mutex mutex_;
   /// Without what the recorder knows.
   FlightRecord record_;

@@ -1,7 +1,10 @@
 #include "flight_monitor.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include <poll.h>
 #include <unistd.h>
@@ -31,12 +34,18 @@ class AllSignalsBlocked {
   sigset_t previous_{};
 };
 
-/// Waits until the descriptor is readable, and takes what is in it.
-void await_event() {
+constexpr std::chrono::milliseconds kLookInterval = std::chrono::seconds(1);
+
+/// Waits until the descriptor is readable, and takes what is in it. False if it
+/// is not within `limit`; nothing: without a limit.
+bool await_event(std::optional<std::chrono::milliseconds> limit) {
   pollfd event{FlightSignal::descriptor(), POLLIN, 0};
-  ::poll(&event, 1, -1);
+  if (::poll(&event, 1, limit ? static_cast<int>(limit->count()) : -1) <= 0) {
+    return false;
+  }
   uint64_t count = 0;
   [[maybe_unused]] const auto taken = ::read(event.fd, &count, sizeof count);
+  return true;
 }
 
 void make_event() {
@@ -75,22 +84,40 @@ void FlightMonitor::add(const std::shared_ptr<FlightLog>& log) {
 }
 
 void FlightMonitor::watch() {
+  look_again();
   while (true) {
-    await_event();
+    const bool is_signalled = await_event(timers_.run_due());
     if (is_over_) {
       return;
     }
-    write_all();
+    if (is_signalled) {
+      for (const auto& log : logs()) {
+        log->write_as_asked();
+      }
+    }
   }
 }
 
-void FlightMonitor::write_all() {
+/// Looks for failures of other ranks, now and every second.
+void FlightMonitor::look_again() {
+  for (const auto& log : logs()) {
+    if (is_over_) {
+      return;
+    }
+    log->look_for_failure();
+  }
+  timers_.arm(kLookInterval, [this] { look_again(); });
+}
+
+std::vector<std::shared_ptr<FlightLog>> FlightMonitor::logs() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<FlightLog>> alive;
   for (const auto& weak : logs_) {
-    if (const auto log = weak.lock()) {
-      log->write_as_asked();
+    if (auto log = weak.lock()) {
+      alive.push_back(std::move(log));
     }
   }
+  return alive;
 }
 
 } // namespace tandem::comm

@@ -52,11 +52,7 @@ void ProcessGroup::State::open_diagnostics() {
     log = std::make_shared<FlightLog>();
     return;
   }
-  log = std::make_shared<FlightLog>(
-      folder,
-      shared_group_name(*store),
-      rank,
-      size);
+  log = std::make_shared<FlightLog>(folder, store, rank, size);
   monitor = FlightMonitor::shared();
   monitor->add(log);
 }

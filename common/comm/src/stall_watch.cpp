@@ -75,10 +75,8 @@ std::string StallWatch::look(const Wait& wait) noexcept {
     }
     const auto limit = format_limit(std::exchange(limit_, 0ms));
     if (!answered) {
-      return fmt::format(
-          "expected every rank within {}, and the store, which rank 0 or the "
-          "launcher hosts, does not answer",
-          limit);
+      return "expected the store, which rank 0 or the launcher hosts, to "
+             "answer, got nothing";
     }
     if (!is_first_waiting(wait.rank, *silent)) {
       return "";

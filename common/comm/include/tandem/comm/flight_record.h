@@ -33,7 +33,8 @@ struct FlightRecord {
   int64_t size = 1;
   int64_t pid = 0;
   std::string host;
-  /// Why it was written: "timeout", "error", "signal".
+  /// Why it was written: "timeout", "error", "mismatch", "signal", or "peer"
+  /// where another rank told of a failure.
   std::string reason;
   int64_t written_us = 0;
   /// Message of the group's failure, and the ranks that a roll call missed.
