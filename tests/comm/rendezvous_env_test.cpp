@@ -156,6 +156,7 @@ TEST_CASE("rendezvous variables are read as they are", "[comm][ENV-01]") {
   CHECK(env.master_port == 29500);
   CHECK_FALSE(env.agent_store);
   CHECK_FALSE(env.one_host);
+  CHECK(parse_changed({{"LOCAL_WORLD_SIZE", "4"}}).one_host);
 }
 
 TEST_CASE(

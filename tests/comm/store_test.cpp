@@ -103,7 +103,7 @@ TEST_CASE("16 clients add 1000 times each without a loss", "[comm][ST-02]") {
   const auto served = serve_store();
   std::vector<StorePtr> over_tcp;
   for (int i = 0; i < num_clients; ++i) {
-    over_tcp.push_back(join_store(served->getPort()));
+    over_tcp.emplace_back(join_store(served->getPort()));
   }
   check_adds(over_tcp);
   check_adds(std::vector<StorePtr>(

@@ -98,6 +98,7 @@ int64_t send_garbage(int num_connections, std::mt19937& generator) {
 
 TANDEM_RANK_FUNCTION(meets_amid_garbage) {
   constexpr int num_connections = 500;
+  // NOLINTNEXTLINE(bugprone-random-generator-seed): the same in every run
   std::mt19937 generator(7);
   int64_t num_opened = 0;
   const auto disturb = [&] {
@@ -146,7 +147,7 @@ TANDEM_RANK_FUNCTION(meets_beside_another_job) {
   ::setenv("RANK", rank.c_str(), 1);
   ::setenv("LOCAL_RANK", rank.c_str(), 1);
   ::setenv("TANDEM_JOB_ID", process.rank() == 2 ? "their-job" : "our-job", 1);
-  const auto turned_away = process.argument();
+  const auto& turned_away = process.argument();
   if (process.rank() == 2) {
     auto text =
         thrown_text<tandem::ConfigError>([] { comm::init_process_group(); });

@@ -99,6 +99,7 @@ void read_local_ranks(const EnvReader& reader, RendezvousEnv& env) {
             "a rank below LOCAL_WORLD_SIZE, which is {}",
             env.local_world_size));
   }
+  env.one_host = env.one_host || env.local_world_size == env.world_size;
 }
 
 } // namespace

@@ -46,10 +46,8 @@ class SchedulerReader {
     }
     if (has("OMPI_COMM_WORLD_RANK")) {
       read_open_mpi();
-    } else if (has("PMI_RANK") && has("PMI_SIZE") && !has("SLURM_PROCID")) {
+    } else if (is_of_mpich()) {
       read_mpich();
-    } else if (has("PMI_RANK") && has("MPI_LOCALRANKID")) {
-      read_mpich(); // inside an allocation of SLURM's
     } else if (has("SLURM_PROCID")) {
       read_slurm();
     }
@@ -59,6 +57,13 @@ class SchedulerReader {
  private:
   bool has(const std::string& name) const {
     return reader_.has(name);
+  }
+
+  /// `srun --mpi=pmi2` sets PMI_RANK too, but no local rank; mpiexec inside an
+  /// allocation of SLURM's starts its daemons by srun.
+  bool is_of_mpich() const {
+    return has("PMI_RANK") && has("PMI_SIZE") &&
+        (has("MPI_LOCALRANKID") || !has("SLURM_PROCID"));
   }
 
   int64_t number(const std::string& from, int64_t min) const {
