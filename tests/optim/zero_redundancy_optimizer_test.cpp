@@ -137,8 +137,8 @@ TEST_CASE("shares are of one size where sizes allow", "[optim][ZR-03]") {
   for (const int64_t world_size : {1, 2, 3, 4}) {
     run_ranks(world_size, [&](RankContext&) {
       std::vector<at::Tensor> parameters;
-      for (const int64_t numel : {9, 7, 5, 3}) {
-        for (int64_t i = 0; i < world_size; ++i) {
+      for (int64_t i = 0; i < world_size; ++i) {
+        for (const int64_t numel : {3, 7, 5, 9}) {
           parameters.push_back(torch::zeros({numel}));
         }
       }

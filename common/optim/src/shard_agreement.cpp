@@ -1,5 +1,6 @@
 #include "shard_agreement.h"
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <utility>
@@ -175,14 +176,18 @@ void agree_on_parameters(
 std::unique_ptr<torch::optim::Optimizer> agree_on_optimizer(
     comm::ProcessGroup& group,
     const std::vector<OptimizerParamGroup>& param_groups,
-    const OptimizerFactory& make) {
+    const OptimizerFactory& make,
+    int64_t overlap_chunk_bytes) {
   const auto parameters = parameters_of(param_groups);
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   check_or_report(group, [&] {
     check_parameters(tag_of(group), parameters);
     optimizer = make_checked(tag_of(group), param_groups, make);
   });
-  comm::agree_or_throw(group, kWho, statements_about(parameters));
+  auto statements = statements_about(parameters);
+  statements.push_back(
+      {"option overlap_chunk_bytes", fmt::to_string(overlap_chunk_bytes)});
+  comm::agree_or_throw(group, kWho, statements);
   return optimizer;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,6 +29,7 @@ void agree_on_parameters(
 std::unique_ptr<torch::optim::Optimizer> agree_on_optimizer(
     comm::ProcessGroup& group,
     const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-    const OptimizerFactory& make);
+    const OptimizerFactory& make,
+    int64_t overlap_chunk_bytes);
 
 } // namespace tandem::detail

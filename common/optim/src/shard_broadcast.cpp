@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <utility>
 
-#include <c10/util/intrusive_ptr.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -13,10 +12,11 @@
 
 namespace tandem::detail {
 
-ShardBroadcast::ShardBroadcast(std::vector<std::vector<at::Tensor>> shards) {
+ShardBroadcast::ShardBroadcast(
+    const std::vector<std::vector<at::Tensor>>& shards) {
   for (size_t rank = 0; rank < shards.size(); ++rank) {
     for (const auto& indices : group_by_type(shards[rank])) {
-      Part part{static_cast<int64_t>(rank), {}};
+      Part part{static_cast<int64_t>(rank), {}, {}, {}};
       for (const size_t index : indices) {
         part.parameters.push_back(shards[rank][index]);
       }
@@ -25,30 +25,32 @@ ShardBroadcast::ShardBroadcast(std::vector<std::vector<at::Tensor>> shards) {
   }
 }
 
-void ShardBroadcast::run(comm::ProcessGroup& group) const {
+void ShardBroadcast::start(comm::ProcessGroup& group) {
   if (group.size() == 1) {
     return;
   }
-  struct Transfer {
-    const Part* part;
-    at::Tensor flat;
-    c10::intrusive_ptr<c10d::Work> work;
-  };
-  std::vector<Transfer> transfers;
-  for (const auto& part : parts_) {
+  for (auto& part : parts_) {
     auto flat = part.rank == group.rank() ? flatten_copy(part.parameters)
                                           : empty_flat(part.parameters);
     if (flat.numel() > 0) {
       // As bytes every dtype can be sent.
-      auto work = group.broadcast_async(flat.view(at::kByte), part.rank);
-      transfers.push_back({&part, std::move(flat), std::move(work)});
+      part.work = group.broadcast_async(flat.view(at::kByte), part.rank);
+      part.flat = std::move(flat);
     }
   }
-  for (const auto& transfer : transfers) {
-    const auto& [part, flat, work] = transfer;
-    group.wait(work, fmt::format("broadcast of rank {}'s step", part->rank));
-    if (part->rank != group.rank()) {
-      copy_from_flat(flat, part->parameters);
+}
+
+void ShardBroadcast::finish(comm::ProcessGroup& group) {
+  for (auto& part : parts_) {
+    const auto flat = std::exchange(part.flat, at::Tensor());
+    if (!flat.defined()) {
+      continue;
+    }
+    group.wait(
+        std::exchange(part.work, nullptr),
+        fmt::format("broadcast of rank {}'s step", part.rank));
+    if (part.rank != group.rank()) {
+      copy_from_flat(flat, part.parameters);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <tandem/comm/process_group.h>
 
@@ -14,17 +15,24 @@ namespace tandem::detail {
 class ShardBroadcast {
  public:
   /// `shards`: the parameters of each rank.
-  explicit ShardBroadcast(std::vector<std::vector<at::Tensor>> shards);
+  explicit ShardBroadcast(const std::vector<std::vector<at::Tensor>>& shards);
 
-  /// **Collective**. Counts as a change in place: graphs that were made before
-  /// no longer fit, as after a plain optimizer's step.
-  void run(comm::ProcessGroup& group) const;
+  /// Sends what this rank's share is now.
+  /// **Collective**.
+  void start(comm::ProcessGroup& group);
+  /// Waits for the others' and takes it over. Counts as a change in place:
+  /// graphs that were made before no longer fit, as after a plain optimizer's
+  /// step.
+  void finish(comm::ProcessGroup& group);
 
  private:
   /// Of one rank, dtype and device.
   struct Part {
     int64_t rank;
     std::vector<at::Tensor> parameters;
+    /// While on their way.
+    at::Tensor flat;
+    c10::intrusive_ptr<c10d::Work> work;
   };
 
   std::vector<Part> parts_;

@@ -15,6 +15,7 @@
 
 #include "gradient_loan.h"
 #include "optimizer_state.h"
+#include "overlapped_step.h"
 #include "shard_agreement.h"
 #include "shard_broadcast.h"
 #include "shard_plan.h"
@@ -80,7 +81,8 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     : ZeroRedundancyOptimizer(
           chosen_group(options),
           param_groups,
-          std::move(make)) {}
+          std::move(make),
+          options.overlap_chunk_bytes()) {}
 
 ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     const std::vector<at::Tensor>& parameters,
@@ -94,15 +96,21 @@ ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
 ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(
     std::shared_ptr<comm::ProcessGroup> group,
     const std::vector<OptimizerParamGroup>& param_groups,
-    OptimizerFactory make)
+    OptimizerFactory make,
+    int64_t overlap_chunk_bytes)
     : Optimizer(
           std::vector<OptimizerParamGroup>(),
-          detail::agree_on_optimizer(*group, param_groups, make)
+          detail::agree_on_optimizer(
+              *group,
+              param_groups,
+              make,
+              overlap_chunk_bytes)
               ->defaults()
               .clone()),
       group_(std::move(group)),
       make_(std::move(make)),
-      plan_(std::make_unique<detail::ShardPlan>(group_->size())) {
+      plan_(std::make_unique<detail::ShardPlan>(group_->size())),
+      overlap_chunk_bytes_(overlap_chunk_bytes) {
   for (const auto& param_group : param_groups) {
     Optimizer::add_param_group(param_group);
     owners_.push_back(plan_->add(sizes_of(param_group.params())));
@@ -131,6 +139,33 @@ at::Tensor ZeroRedundancyOptimizer::step(LossClosure closure) {
   comm::Join::notify(*this);
   update(/*has_inputs=*/true);
   return loss;
+}
+
+void ZeroRedundancyOptimizer::begin_step(const at::Tensor& parameter) {
+  const at::NoGradGuard no_grad;
+  if (comm::Join::options_of(*this) != nullptr) {
+    throw ConfigError(fmt::format(
+        "{} begin_step: expected no Join, whose ranks without inputs have no "
+        "gradients, got one. Let step do it all there",
+        tag()));
+  }
+  if (!overlapped_) {
+    adopt_new_parameters();
+    consolidated_.clear();
+    detail::copy_options(*this, *local_);
+    overlapped_ = std::make_unique<detail::OverlappedStep>(
+        *group_,
+        *local_,
+        shards(),
+        overlap_chunk_bytes_);
+  }
+  if (!overlapped_->begin(parameter)) {
+    throw ConfigError(fmt::format(
+        "{} begin_step: expected each parameter once before step, got one of "
+        "sizes {} again. Accumulate gradients under no_sync",
+        tag(),
+        c10::str(parameter.sizes())));
+  }
 }
 
 void ZeroRedundancyOptimizer::consolidate_state_dict(int64_t to) {
@@ -230,6 +265,14 @@ std::vector<OptimizerParamGroup> ZeroRedundancyOptimizer::groups_of(
   return groups;
 }
 
+std::vector<std::vector<at::Tensor>> ZeroRedundancyOptimizer::shards() const {
+  std::vector<std::vector<at::Tensor>> shards;
+  for (int64_t rank = 0; rank < group_->size(); ++rank) {
+    shards.push_back(shard(rank));
+  }
+  return shards;
+}
+
 bool ZeroRedundancyOptimizer::has_new_parameters() const {
   bool is_new = param_groups().size() != owners_.size();
   for (size_t i = 0; i < owners_.size(); ++i) {
@@ -247,6 +290,13 @@ bool ZeroRedundancyOptimizer::has_new_parameters() const {
     is_new = is_new || num_now != num_known;
   }
   return is_new;
+}
+
+void ZeroRedundancyOptimizer::adopt_new_parameters() {
+  if (has_new_parameters()) {
+    detail::agree_on_parameters(*group_, detail::parameters_of(param_groups()));
+    share_out_new();
+  }
 }
 
 void ZeroRedundancyOptimizer::share_out_new() {
@@ -270,28 +320,27 @@ void ZeroRedundancyOptimizer::share_out_new() {
       }
     }
   }
-  std::vector<std::vector<at::Tensor>> shards;
-  for (int64_t rank = 0; rank < group_->size(); ++rank) {
-    shards.push_back(shard(rank));
-  }
-  broadcast_ = std::make_unique<detail::ShardBroadcast>(std::move(shards));
+  broadcast_ = std::make_unique<detail::ShardBroadcast>(shards());
   consolidated_.clear();
 }
 
 void ZeroRedundancyOptimizer::update(bool has_inputs) {
   const at::NoGradGuard no_grad;
-  if (has_new_parameters()) {
-    detail::agree_on_parameters(*group_, detail::parameters_of(param_groups()));
-    share_out_new();
-  }
+  adopt_new_parameters();
   consolidated_.clear();
+  if (overlapped_) {
+    overlapped_->finish();
+    overlapped_ = nullptr;
+    return;
+  }
   if (comm::Join::options_of(*this) != nullptr) {
     step_in_join(has_inputs);
   } else {
     detail::copy_options(*this, *local_);
     local_->step();
   }
-  broadcast_->run(*group_);
+  broadcast_->start(*group_);
+  broadcast_->finish(*group_);
 }
 
 void ZeroRedundancyOptimizer::step_in_join(bool has_inputs) {

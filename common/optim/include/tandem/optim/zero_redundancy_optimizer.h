@@ -16,14 +16,21 @@
 namespace tandem {
 
 namespace detail {
+class OverlappedStep;
 class ShardBroadcast;
 class ShardPlan;
 } // namespace detail
+
+/// `ZeroRedundancyOptions::overlap_chunk_bytes` unless chosen otherwise.
+inline constexpr int64_t kDefaultOverlapChunkBytes = 4 << 20;
 
 struct ZeroRedundancyOptions {
   /// The ranks that share the state. Default: the thread's default group at
   /// construction.
   TORCH_ARG(std::shared_ptr<comm::ProcessGroup>, process_group) = nullptr;
+  /// With `begin_step`: how many bytes of parameters, of all ranks together,
+  /// are sent at once. More: fewer transfers; less: they start earlier.
+  TORCH_ARG(int64_t, overlap_chunk_bytes) = kDefaultOverlapChunkBytes;
 };
 
 /// An optimizer whose state is spread over the ranks: each holds it for its own
@@ -72,6 +79,23 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer,
   /// were removed.
   at::Tensor step(LossClosure closure = nullptr) override;
 
+  /// Takes one parameter's part of the next step ahead, as soon as its gradient
+  /// is that of the whole world; parameters are on their way to the other ranks
+  /// before `step` is called, which takes the rest. Their values are to be used
+  /// after `step` only, and gradients not to be changed in between (clipping).
+  /// Ignores tensors that are not parameters of this optimizer.
+  /// **Collective**, in the same order on every rank; not inside a `Join`.
+  /// **Throws** `ConfigError` for a parameter that comes twice before `step`,
+  /// and inside a `Join`.
+  ///
+  /// Example:
+  /// ```cpp
+  /// model->set_on_gradient([&](const tandem::NamedTensor& parameter) {
+  ///   optimizer.begin_step(parameter.tensor);
+  /// });
+  /// ```
+  void begin_step(const at::Tensor& parameter);
+
   /// Brings the whole state to rank `to`, in host memory, until the next step:
   /// there `save` works then.
   /// **Collective**. **Throws** `ConfigError` if there is no such rank.
@@ -106,11 +130,15 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer,
   ZeroRedundancyOptimizer(
       std::shared_ptr<comm::ProcessGroup> group,
       const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
-      OptimizerFactory make);
+      OptimizerFactory make,
+      int64_t overlap_chunk_bytes);
 
   bool has_new_parameters() const;
+  /// Shares out what was added where only `Optimizer` saw it.
+  void adopt_new_parameters();
   void share_out_new();
   std::vector<torch::optim::OptimizerParamGroup> groups_of(int64_t rank) const;
+  std::vector<std::vector<at::Tensor>> shards() const;
   /// Steps and broadcasts; on a rank without inputs, by others' gradients.
   void update(bool has_inputs);
   void step_in_join(bool has_inputs);
@@ -124,6 +152,9 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer,
   std::vector<std::vector<int64_t>> owners_;
   std::unique_ptr<torch::optim::Optimizer> local_;
   std::unique_ptr<detail::ShardBroadcast> broadcast_;
+  int64_t overlap_chunk_bytes_;
+  /// The next step, if some of it was taken ahead.
+  std::unique_ptr<detail::OverlappedStep> overlapped_;
   /// Of each rank, as written by its optimizer inside; empty on ranks without.
   std::vector<std::string> consolidated_;
 };
