@@ -16,6 +16,7 @@
 
 #include <tandem/core/detail/registration_check.h>
 
+#include "divergence_check.h"
 #include "flat_broadcast.h"
 #include "gradient_hooks.h"
 #include "gradient_weight.h"
@@ -45,12 +46,13 @@ std::shared_ptr<comm::ProcessGroup> group_for(
 void check_alone(
     const ModuleTensors& tensors,
     at::Device device,
+    bool spans_devices,
     const DistributedDataParallelOptions& options,
     comm::ProcessGroup& group) {
   try {
     check_options(options, group);
     check_names(tensors, options, group);
-    check_tensors(tensors, device, group);
+    check_tensors(tensors, device, spans_devices, group);
   } catch (...) {
     report_unfit(group, message_of(std::current_exception()));
     throw;
@@ -104,7 +106,9 @@ DistributedEngine::DistributedEngine(
       group_(group_for(options)),
       device_(as_tensors_do(options.device().value_or(group_->device()))),
       tensors_(std::make_unique<ModuleTensors>(*module, options)) {
-  check_alone(*tensors_, device_, options_, *group_);
+  spans_devices_ =
+      !options_.device() && lies_on_several(*tensors_, device_.type());
+  check_alone(*tensors_, device_, spans_devices_, options_, *group_);
   if (group_->size() == 1 && !options_.reduce_at_world_one()) {
     return;
   }
@@ -129,6 +133,10 @@ DistributedEngine::DistributedEngine(
       rank_tag(*group_),
       "Its gradients would not be averaged");
   reducer_ = std::make_shared<Reducer>(group_, *tensors_, options_);
+  divergence_ = std::make_unique<DivergenceCheck>(
+      group_,
+      tensors_->parameters,
+      options_.divergence_check_every());
 }
 
 DistributedEngine::~DistributedEngine() = default;
@@ -153,13 +161,16 @@ void DistributedEngine::invoke(
     ForwardCall& call,
     torch::nn::Module& module,
     std::optional<double> weight) {
-  if (!rank_statistics_) {
-    invoke_on(call, module, device_);
-    return;
+  const auto seat = rank_statistics_ ? rank_statistics_->seat(weight) : nullptr;
+  std::optional<StatisticsScope> scope;
+  if (seat) {
+    scope.emplace(seat.get());
   }
-  const auto seat = rank_statistics_->seat(weight);
-  const StatisticsScope scope(seat.get());
-  invoke_on(call, module, device_);
+  if (spans_devices_) {
+    call.invoke(module);
+  } else {
+    invoke_on(call, module, device_);
+  }
 }
 
 void DistributedEngine::run_recorded(
@@ -184,6 +195,9 @@ void DistributedEngine::run_recorded(
   if (!synchronisation.is_on) {
     invoke(call, module, weight);
     return;
+  }
+  if (divergence_ && !is_in_join_) {
+    divergence_->step();
   }
   accumulated_rows_ = 0;
   if (is_reduced) {
@@ -343,7 +357,11 @@ void DistributedEngine::register_comm_hook(
         rank_tag(*group_)));
   }
   if (reducer_) {
+    const bool may_differ = !hook->keeps_ranks_equal();
     reducer_->register_hook(std::move(hook));
+    if (may_differ) {
+      divergence_ = nullptr;
+    }
   }
 }
 
@@ -373,6 +391,11 @@ Counters DistributedEngine::counters() const {
     const auto reduced = reducer_->counters();
     total.collectives += reduced.collectives;
     total.bytes_moved += reduced.bytes_moved;
+  }
+  if (divergence_) {
+    const auto compared = divergence_->counters();
+    total.collectives += compared.collectives;
+    total.bytes_moved += compared.bytes_moved;
   }
   if (rank_statistics_) {
     const auto met = rank_statistics_->counters();

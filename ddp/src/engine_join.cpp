@@ -96,12 +96,12 @@ void DistributedEngine::shadow(
   if (!round.is_synchronised) {
     return;
   }
-  reducer_->prepare_shadow();
+  const bool is_reduced = reducer_->prepare_shadow();
   const auto* equal = std::get_if<SampleWeight>(&weighting);
   const bool is_weighed = !options.divide_by_initial_world_size() ||
       equal == nullptr || *equal != SampleWeight::kEqual;
   const auto weight =
-      weigh(is_weighed ? std::optional<double>(0) : std::nullopt);
+      weigh(is_weighed && is_reduced ? std::optional<double>(0) : std::nullopt);
   if (buffers_) {
     buffers_->run(*group_, counters_, round.root);
   }
@@ -112,7 +112,9 @@ void DistributedEngine::shadow(
   if (weight) {
     static_cast<void>(weight->sum());
   }
-  reducer_->shadow();
+  if (is_reduced) {
+    reducer_->shadow();
+  }
 }
 
 void DistributedEngine::adopt_final_model(bool is_last_joiner) {

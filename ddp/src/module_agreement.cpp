@@ -92,6 +92,9 @@ std::vector<Statement> all_statements(
            ? fmt::to_string(*options.gradient_predivide_factor())
            : "none"},
       option_statement("reduce_in_float", options.reduce_in_float()),
+      option_statement(
+          "divergence_check_every",
+          options.divergence_check_every()),
       {"number of parameters", fmt::to_string(tensors.parameters.size())},
       {"number of buffers", fmt::to_string(tensors.buffers.size())},
       {"number of SyncBatchNorm layers",

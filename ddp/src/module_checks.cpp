@@ -1,5 +1,6 @@
 #include "module_checks.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/MemoryOverlap.h>
@@ -145,6 +146,12 @@ void check_reduction(
         "got kSum, which divides by nothing",
         rank_tag(group)));
   }
+  if (options.divergence_check_every() < 0) {
+    throw ConfigError(fmt::format(
+        "{} option divergence_check_every: expected at least 0, got {}",
+        rank_tag(group),
+        options.divergence_check_every()));
+  }
   if (options.skip_all_reduce_unused_params() &&
       (!options.find_unused_parameters() || options.static_graph())) {
     throw ConfigError(fmt::format(
@@ -241,19 +248,36 @@ void check_names(
       group);
 }
 
+bool lies_on_several(const ModuleTensors& tensors, at::DeviceType type) {
+  const auto handles = tensors.handles();
+  const auto is_of_type = [&](const at::Tensor& tensor) {
+    return tensor.device().type() == type;
+  };
+  const auto is_elsewhere = [&](const at::Tensor& tensor) {
+    return tensor.device() != handles.front().device();
+  };
+  return std::all_of(handles.begin(), handles.end(), is_of_type) &&
+      std::any_of(handles.begin(), handles.end(), is_elsewhere);
+}
+
 void check_tensors(
     const ModuleTensors& tensors,
     at::Device device,
+    bool spans_devices,
     const comm::ProcessGroup& group) {
   check_backend(device, group);
   check_trains(tensors, group);
+  const auto check = [&](const char* kind, const NamedTensor& named) {
+    if (!spans_devices) {
+      check_device(kind, named, device, group);
+    }
+    check_memory(kind, named, group);
+  };
   for (const auto& parameter : tensors.parameters) {
-    check_device("parameter", parameter, device, group);
-    check_memory("parameter", parameter, group);
+    check("parameter", parameter);
   }
   for (const auto& buffer : tensors.buffers) {
-    check_device("buffer", buffer, device, group);
-    check_memory("buffer", buffer, group);
+    check("buffer", buffer);
   }
   for (size_t i = 0; i < tensors.trained.size(); ++i) {
     check_not_wrapped(tensors.trained[i], group);

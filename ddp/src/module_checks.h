@@ -18,10 +18,16 @@ void check_names(
     const ModuleTensors& tensors,
     const DistributedDataParallelOptions& options,
     const comm::ProcessGroup& group);
+/// `spans_devices`: the module may lie on several devices.
 void check_tensors(
     const ModuleTensors& tensors,
     at::Device device,
+    bool spans_devices,
     const comm::ProcessGroup& group);
+
+/// Whether the module's tensors lie on several devices of this type, and on no
+/// other.
+bool lies_on_several(const ModuleTensors& tensors, at::DeviceType type);
 
 /// What must stay as it was when the module was wrapped.
 /// **Throws** `ConfigError` naming the parameter.

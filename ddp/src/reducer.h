@@ -68,7 +68,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   /// Takes part in a reduction of the other ranks without adding anything or
   /// changing a gradient, since this rank has no input left: in place of
   /// `prepare_forward`, and of backward. **Collective**.
-  void prepare_shadow();
+  /// `prepare_shadow` returns whether there is anything to reduce.
+  bool prepare_shadow();
   void shadow();
 
   /// Calls `function` with the index of each parameter whose gradient was

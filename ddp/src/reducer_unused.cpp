@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
@@ -104,9 +105,9 @@ void Reducer::store_unused(size_t index) {
     if (is_same_view(grad, view)) {
       auto copy = grad.clone();
       if (is_left_out_[index]) {
-        grad = copy;
+        grad = std::move(copy);
       } else if (!use_ || !use_->is_marked_here(index)) {
-        kept_[index] = copy;
+        kept_[index] = std::move(copy);
       }
     }
     store_gradient(
@@ -117,10 +118,14 @@ void Reducer::store_unused(size_t index) {
   set_ready(index);
 }
 
-void Reducer::prepare_shadow() {
+bool Reducer::prepare_shadow() {
   const std::lock_guard<std::mutex> lock(mutex_);
   recover();
   start_reduction();
+  return std::any_of(
+      tensors_.trained.begin(),
+      tensors_.trained.end(),
+      [](const auto& named) { return named.tensor.requires_grad(); });
 }
 
 void Reducer::shadow() {

@@ -5,6 +5,7 @@
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 namespace tandem::detail {
 

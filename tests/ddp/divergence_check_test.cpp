@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tandem/core/named_tensors.h>
+#include <tandem/ddp/comm_hooks.h>
 #include <tandem/testing/error_text.h>
 
 #include "ddp/src/bit_checksums.h"
@@ -75,6 +76,51 @@ TEST_CASE("ranks that hold the same raise no alarm", "[ddp][TR-10]") {
     return train_until_alarm(context, 0);
   });
   CHECK(steps == std::vector<int64_t>(2, 0));
+}
+
+/// Forwards of a wrapper until one throws, from a weight that rank 1 has moved
+/// on; `num_forwards` if none does.
+int64_t forwards_until_alarm(
+    const RankContext& context,
+    const Options& options,
+    bool has_hook,
+    int64_t num_forwards) {
+  Scale net;
+  DistributedDataParallel model(net, options);
+  if (has_hook) {
+    model->register_comm_hook(ddp::noop_hook());
+  }
+  if (context.rank() == 1) {
+    nudge(net->weight);
+  }
+  for (int64_t forward = 0; forward < num_forwards; ++forward) {
+    try {
+      model(net->input(1)).sum().backward();
+    } catch (const PeerError& error) {
+      TORCH_CHECK(contains(error.what(), "parameter 'weight'"));
+      return forward;
+    }
+  }
+  return num_forwards;
+}
+
+TEST_CASE("a wrapper finds ranks that differ", "[ddp][TR-10]") {
+  constexpr int64_t many = 12;
+  const auto check = [](int64_t every, bool has_hook) {
+    const auto counts = run_ranks(2, [&](RankContext& context) {
+      return forwards_until_alarm(
+          context,
+          Options().divergence_check_every(every),
+          has_hook,
+          many);
+    });
+    CHECK(counts[0] == counts[1]);
+    return counts[0];
+  };
+  CHECK(check(kEvery, false) == kEvery - 1);
+  CHECK(check(0, false) == many);
+  // Under this hook ranks are meant to differ.
+  CHECK(check(kEvery, true) == many);
 }
 
 TEST_CASE("collectives that differ are told without the detail", "[ddp]") {

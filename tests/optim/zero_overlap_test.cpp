@@ -125,6 +125,23 @@ TEST_CASE("step is taken ahead once and not in a join", "[optim]") {
   }
 }
 
+TEST_CASE("a group added after a step was begun is refused", "[optim]") {
+  const auto errors = try_ranks(2, [](RankContext&) {
+    ThreeLayers net;
+    ZeroRedundancyOptimizer optimizer(
+        net->parameters(),
+        optimizer_factory<to::Adam>());
+    backward(*net, 0);
+    optimizer.begin_step(net->first->bias);
+    optimizer.add_param_group(
+        torch::optim::OptimizerParamGroup({torch::ones({2}, at::kDouble)}));
+    optimizer.step();
+  });
+  for (const auto& error : errors) {
+    CHECK(contains(message_of(error), "Add groups between step"));
+  }
+}
+
 TEST_CASE("ranks choose one size of chunks", "[optim][ZR-05]") {
   const auto errors = try_ranks(2, [](RankContext& context) {
     const ZeroRedundancyOptimizer optimizer(

@@ -326,6 +326,12 @@ void ZeroRedundancyOptimizer::share_out_new() {
 
 void ZeroRedundancyOptimizer::update(bool has_inputs) {
   const at::NoGradGuard no_grad;
+  if (overlapped_ && has_new_parameters()) {
+    throw ConfigError(fmt::format(
+        "{} step: expected the parameters that there were at begin_step, got "
+        "more. Add groups between step and the next begin_step",
+        tag()));
+  }
   adopt_new_parameters();
   consolidated_.clear();
   if (overlapped_) {

@@ -36,6 +36,10 @@ class CastHook : public comm::CommHook {
     return name_;
   }
 
+  bool keeps_ranks_equal() const override {
+    return inner_->keeps_ranks_equal();
+  }
+
   std::string configuration() const override {
     return is_wrapper_ ? fmt::format("{}({})", name_, inner_->configuration())
                        : name_;

@@ -31,6 +31,9 @@ class PostLocalSGDHook : public comm::CommHook {
   std::string name() const override {
     return "post_local_sgd";
   }
+  bool keeps_ranks_equal() const override {
+    return false;
+  }
 
   std::string configuration() const override {
     return fmt::format(

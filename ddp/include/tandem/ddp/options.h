@@ -28,7 +28,9 @@ enum class ErrorCheck {
 /// All ranks must give the same values (`device`'s index and `error_check`
 /// apart); they are compared at construction.
 struct DistributedDataParallelOptions {
-  /// Where the module is and inputs go. Default: the process group's device.
+  /// Where the module is and inputs go. Default: the process group's device; or,
+  /// for a module that lies on several devices of its type, wherever forward
+  /// moves them.
   TORCH_ARG(std::optional<at::Device>, device);
   /// A bucket is reduced as soon as its gradients reach this size. Larger:
   /// fewer, faster transfers; smaller: they start earlier during backward.
@@ -92,6 +94,11 @@ struct DistributedDataParallelOptions {
   /// Half and bfloat16 gradients are summed in float: twice the bytes, and a
   /// copy in place of views.
   TORCH_ARG(bool, reduce_in_float) = false;
+  /// Every so many synchronised forwards the ranks compare a checksum of their
+  /// parameters and a hash of their collectives; a difference is an error on all
+  /// that names the first parameter and the ranks. 0: never. Nothing is compared
+  /// inside a `Join` and with communication hooks that let ranks differ.
+  TORCH_ARG(int64_t, divergence_check_every) = 100;
   /// Default: `comm::default_group()`, the thread's, else the process's.
   TORCH_ARG(std::shared_ptr<comm::ProcessGroup>, process_group);
   /// Runs the whole machinery in a world of one too, where by default nothing

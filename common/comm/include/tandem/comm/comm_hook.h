@@ -52,6 +52,12 @@ class CommHook {
   /// For people: the configuration and what has been saved.
   virtual std::string describe() const;
 
+  /// Whether every rank gets the same gradients, so that their parameters stay
+  /// equal.
+  virtual bool keeps_ranks_equal() const {
+    return true;
+  }
+
   /// Takes up service with a wrapper's group and the parameters that it
   /// reduces, on all ranks or on none.
   /// **Collective**, through the store.
@@ -108,6 +114,10 @@ class FunctionHook : public CommHook {
   explicit FunctionHook(Function function, std::string name = "function");
 
   std::string name() const override;
+  /// Nobody knows.
+  bool keeps_ranks_equal() const override {
+    return false;
+  }
   TensorFuture run(GradBucket& bucket) override;
 
  private:

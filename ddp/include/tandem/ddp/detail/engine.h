@@ -24,6 +24,7 @@
 
 namespace tandem::detail {
 
+class DivergenceCheck;
 class FlatBroadcast;
 class GradientHooks;
 class GradientWeight;
@@ -136,6 +137,8 @@ class DistributedEngine {
   DistributedDataParallelOptions options_;
   std::shared_ptr<comm::ProcessGroup> group_;
   at::Device device_;
+  /// The module lies on several; its forward moves what it needs.
+  bool spans_devices_ = false;
   std::unique_ptr<ModuleTensors> tensors_;
   /// These are null in a world of one, where nothing is installed. Buffers that
   /// follow rank 0, none under `BufferPolicy::kNone`:
@@ -143,6 +146,8 @@ class DistributedEngine {
   /// Statistics to merge, if there are any and `BufferPolicy::kMerge` is on:
   std::unique_ptr<NormStatistics> statistics_;
   std::shared_ptr<Reducer> reducer_;
+  /// Null where ranks may differ.
+  std::unique_ptr<DivergenceCheck> divergence_;
   std::unique_ptr<RegistrationCheck> registrations_;
   /// In a world of one, what serves `set_on_gradient`.
   std::unique_ptr<GradientHooks> own_hooks_;
