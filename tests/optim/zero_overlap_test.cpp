@@ -133,11 +133,16 @@ TEST_CASE("a group added after a step was begun is refused", "[optim]") {
         optimizer_factory<to::Adam>());
     backward(*net, 0);
     optimizer.begin_step(net->first->bias);
-    optimizer.add_param_group(
-        torch::optim::OptimizerParamGroup({torch::ones({2}, at::kDouble)}));
+    const torch::optim::OptimizerParamGroup more(
+        {torch::ones({2}, at::kDouble)});
+    TORCH_CHECK(contains(
+        message_thrown_by([&] { optimizer.add_param_group(more); }),
+        "Add groups between step"));
+    static_cast<to::Optimizer&>(optimizer).add_param_group(more);
     optimizer.step();
   });
   for (const auto& error : errors) {
+    REQUIRE(error);
     CHECK(contains(message_of(error), "Add groups between step"));
   }
 }

@@ -123,6 +123,9 @@ ZeroRedundancyOptimizer::~ZeroRedundancyOptimizer() = default;
 
 void ZeroRedundancyOptimizer::add_param_group(
     const OptimizerParamGroup& param_group) {
+  if (overlapped_) {
+    refuse_new_group();
+  }
   auto parameters = detail::parameters_of(param_groups());
   parameters.push_back(param_group.params());
   detail::agree_on_parameters(*group_, parameters);
@@ -273,6 +276,14 @@ std::vector<std::vector<at::Tensor>> ZeroRedundancyOptimizer::shards() const {
   return shards;
 }
 
+void ZeroRedundancyOptimizer::refuse_new_group() const {
+  throw ConfigError(fmt::format(
+      "{} add_param_group: expected the parameters that there were at "
+      "begin_step until step, got more. Add groups between step and the next "
+      "begin_step",
+      tag()));
+}
+
 bool ZeroRedundancyOptimizer::has_new_parameters() const {
   bool is_new = param_groups().size() != owners_.size();
   for (size_t i = 0; i < owners_.size(); ++i) {
@@ -327,10 +338,7 @@ void ZeroRedundancyOptimizer::share_out_new() {
 void ZeroRedundancyOptimizer::update(bool has_inputs) {
   const at::NoGradGuard no_grad;
   if (overlapped_ && has_new_parameters()) {
-    throw ConfigError(fmt::format(
-        "{} step: expected the parameters that there were at begin_step, got "
-        "more. Add groups between step and the next begin_step",
-        tag()));
+    refuse_new_group();
   }
   adopt_new_parameters();
   consolidated_.clear();

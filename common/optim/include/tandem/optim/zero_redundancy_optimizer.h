@@ -134,6 +134,7 @@ class ZeroRedundancyOptimizer : public torch::optim::Optimizer,
       int64_t overlap_chunk_bytes);
 
   bool has_new_parameters() const;
+  [[noreturn]] void refuse_new_group() const;
   /// Shares out what was added where only `Optimizer` saw it.
   void adopt_new_parameters();
   void share_out_new();
