@@ -114,6 +114,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void follow_parameters();
   void rebuild(const std::vector<size_t>& order);
   std::string message_for_missing_parameters() const;
+  std::string describe_times() const;
 
   std::shared_ptr<comm::ProcessGroup> group_;
   const ModuleTensors& tensors_;

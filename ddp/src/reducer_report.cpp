@@ -8,13 +8,33 @@ namespace tandem::detail {
 std::string Reducer::describe() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return fmt::format(
-      "Gradients are {} in {}; they are {} the buckets.{}",
+      "Gradients are {} in {}; they are {} the buckets.{}{}",
       options_.reduce_op() == comm::ReduceOp::kSum ? "summed" : "averaged",
       describe_buckets(queue_.buckets()),
       options_.gradient_as_bucket_view() ? "views into" : "copied from",
+      describe_times(),
       queue_.hook() != nullptr
           ? " Communication hook " + queue_.hook()->describe() + "."
           : std::string());
+}
+
+/// Empty before the first reduction.
+std::string Reducer::describe_times() const {
+  DDPLoggingData data;
+  log_.write_to(data);
+  if (data.num_reductions == 0) {
+    return "";
+  }
+  constexpr double ms_per_s = 1000;
+  return fmt::format(
+      " In {} reductions a backward took {:.2f} ms and communication {:.2f} "
+      "ms, {:.2f} of them hidden by backward.{}",
+      data.num_reductions,
+      data.avg_backward_compute_time * ms_per_s,
+      data.avg_backward_comm_time * ms_per_s,
+      data.avg_backward_compute_comm_overlap_time * ms_per_s,
+      has_rebuilt_ ? " Buckets follow the order of rank 0's first backward."
+                   : "");
 }
 
 Counters Reducer::counters() const {

@@ -229,6 +229,8 @@ TEST_CASE("buckets follow the first backward", "[ddp][DDP-61]") {
         const auto data = model->logging_data();
         TORCH_CHECK(data.has_rebuilt_buckets);
         TORCH_CHECK(data.num_reductions == 5);
+        TORCH_CHECK(contains(model->describe(), "In 5 reductions"));
+        TORCH_CHECK(contains(model->describe(), "rank 0's first backward"));
         // The last layer that ran is the first to have its gradients.
         TORCH_CHECK(data.bucket_params[0][0].starts_with("first."));
         TORCH_CHECK(data.bucket_params[5][0].starts_with("third."));
