@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
 #include <tandem/comm/backend.h>
 #include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>

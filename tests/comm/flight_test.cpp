@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <torch/torch.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>

@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <tandem/comm/diagnostics.h>
 #include <tandem/comm/process_group.h>

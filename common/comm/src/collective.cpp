@@ -69,7 +69,7 @@ Collective Collective::barrier() {
 }
 
 std::string Collective::describe() const {
-  const std::string name = operation_name(operation);
+  std::string name = operation_name(operation);
   if (operation == Operation::kBarrier) {
     return name;
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace tandem::detail {
 
@@ -13,8 +14,8 @@ ShardPlan::ShardPlan(int64_t world_size)
 std::vector<int64_t> ShardPlan::add(const std::vector<int64_t>& numels) {
   std::vector<size_t> order(numels.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
-    return numels[left] > numels[right];
+  std::sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+    return std::pair(-numels[left], left) < std::pair(-numels[right], right);
   });
   std::vector<int64_t> ranks(numels.size());
   for (const size_t index : order) {

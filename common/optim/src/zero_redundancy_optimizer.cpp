@@ -362,7 +362,7 @@ void ZeroRedundancyOptimizer::step_in_join(bool has_inputs) {
   joined[group_->rank()] = static_cast<int64_t>(!has_inputs);
   group_->all_reduce(joined);
   // The first rank that has inputs lends to those without.
-  const int64_t lender = joined.argmin().item<int64_t>();
+  const auto lender = joined.argmin().item<int64_t>();
   std::vector<std::unique_ptr<detail::GradientLoan>> loans;
   for (int64_t rank = 0; rank < group_->size(); ++rank) {
     if (joined[rank].item<bool>()) {
@@ -388,7 +388,7 @@ void ZeroRedundancyOptimizer::lend_learning_rates(int64_t root) {
   auto rates = at::tensor(own, at::kDouble); // [groups]
   group_->broadcast(rates, root);
   for (size_t i = 0; i < own.size(); ++i) {
-    const double rate = rates[static_cast<int64_t>(i)].item<double>();
+    const auto rate = rates[static_cast<int64_t>(i)].item<double>();
     if (!std::isnan(rate) && rate != own[i]) {
       param_groups()[i].options().set_lr(rate);
     }
