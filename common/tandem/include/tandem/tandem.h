@@ -5,8 +5,13 @@
 /// ranks.
 
 #include <tandem/check_equivalence.h>
+#include <tandem/comm/coalesced.h>
 #include <tandem/comm/comm.h>
+#include <tandem/comm/error_file.h>
+#include <tandem/comm/hierarchical_group.h>
 #include <tandem/comm/join.h>
+#include <tandem/comm/monitored_barrier.h>
+#include <tandem/comm/sub_group.h>
 #include <tandem/core/convert_sync_batch_norm.h>
 #include <tandem/core/errors.h>
 #include <tandem/core/single_device.h>
