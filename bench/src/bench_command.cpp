@@ -94,7 +94,8 @@ int run_as_worker(const BenchOptions& options, const CommandLine& line) {
       timed_strategy_from_name(options.strategies.at(0)),
       activity_from_name(options.activities.at(0)),
       options.placement.workers.value(),
-      options.placement.threads};
+      options.placement.threads,
+      options.hooks.empty() ? "" : options.hooks.front()};
   const auto placement =
       resolve_placement(placement_of(mode, placement_request(options)));
   if (placement.is_launcher) {

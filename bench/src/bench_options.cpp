@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "harness/comm_hook_choice.h"
 #include "placement/placement_options.h"
 #include "placement/refresh_policy_names.h"
 
@@ -38,6 +39,13 @@ void add_mode_options(CLI::App& app, BenchOptions& options) {
          "Default: train; of many-small-tensors all but mean-loss")
       ->delimiter(',')
       ->check(CLI::IsMember(activity_names()));
+  app.add_option(
+         "--hook",
+         options.hooks,
+         "Times ddp with each of these communication hooks too, and measures "
+         "the error of its gradients against the plain mean")
+      ->delimiter(',')
+      ->check(CLI::IsMember(comm_hook_names()));
 }
 
 void add_size_options(CLI::App& app, BenchOptions& options) {
@@ -142,6 +150,9 @@ CommandLine worker_words(
       std::to_string(index),
       "--coordinator-port",
       std::to_string(port)};
+  if (!mode.hook.empty()) {
+    words.insert(words.end(), {"--hook", mode.hook});
+  }
   if (!options.refresh_policy.empty()) {
     words.insert(words.end(), {"--refresh-policy", options.refresh_policy});
   }

@@ -19,6 +19,8 @@ struct BenchOptions {
   std::vector<std::string> strategies{"single", "dp", "ddp", "ddp-nosync"};
   /// Empty: what is of interest of the workload.
   std::vector<std::string> activities;
+  /// Names of communication hooks.
+  std::vector<std::string> hooks;
   /// Of the modes that run it.
   std::string python = "python3";
   PlacementRequest placement;

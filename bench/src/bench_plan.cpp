@@ -1,6 +1,8 @@
 #include "bench_plan.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,6 +45,21 @@ int64_t resolve_workers(const BenchOptions& options) {
   return workers;
 }
 
+void check_hooks_are_timed(
+    const BenchOptions& options,
+    const std::vector<Mode>& modes) {
+  const bool are_timed =
+      std::any_of(modes.begin(), modes.end(), [](const Mode& mode) {
+        return !mode.hook.empty();
+      });
+  if (!options.hooks.empty() && !are_timed) {
+    throw ConfigError(fmt::format(
+        "--hook: expected ddp among the strategies and a training step among "
+        "the activities, got {}. Add --strategy ddp",
+        fmt::join(options.strategies, ",")));
+  }
+}
+
 } // namespace
 
 BenchRecipe recipe_of(const BenchOptions& options) {
@@ -81,17 +98,19 @@ BenchPlan plan_of(const BenchOptions& options) {
   const int64_t workers = resolve_workers(options);
   BenchPlan plan;
   plan.modes = plan_modes(
-      strategies,
-      activities_of(options),
-      workers,
-      options.placement.threads,
-      options.placement.device != "cuda");
+      {std::move(strategies),
+       activities_of(options),
+       options.hooks,
+       workers,
+       options.placement.threads,
+       options.placement.device != "cuda"});
   if (plan.modes.empty()) {
     throw ConfigError(fmt::format(
         "--strategy, --activity: expected something to time, got {} with {}",
         fmt::join(options.strategies, ","),
         fmt::join(options.activities, ",")));
   }
+  check_hooks_are_timed(options, plan.modes);
   plan.recipe = recipe_of(options);
   plan.turns = options.turns;
   plan.worker_arguments =

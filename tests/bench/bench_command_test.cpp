@@ -108,6 +108,37 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "tandem bench measures what a hook saves and what it costs in accuracy",
+    "[bench]") {
+  const auto ended = run_for_results(tiny(
+      {"--workload=mlp",
+       "--device=cpu",
+       "--strategy=ddp",
+       "--hook=allreduce,fp16_compress,noop"}));
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  REQUIRE(ended.rows.size() == 4);
+  const auto& exact = ended.rows[1];
+  CHECK(exact.name() == "mlp/ddp/2/4/hook=allreduce");
+  CHECK(exact.verify_max_abs_diff.value() < 1e-9);
+  CHECK(exact.hook_bytes == exact.gradient_bytes);
+  const auto& half = ended.rows[2];
+  CHECK(2 * half.hook_bytes.value() == half.gradient_bytes.value());
+  CHECK(half.step_gradient_error.value() > 1e-6);
+  CHECK(half.step_gradient_error.value() < 1e-3);
+  const auto& none = ended.rows[3];
+  CHECK(none.hook_bytes == 0);
+  CHECK(none.step_gradient_error.value() > 0.1);
+  CHECK_THAT(ended.out, ContainsSubstring("# ddp fp16_compress: sends "));
+}
+
+TEST_CASE("tandem bench refuses hooks that nothing is timed with", "[bench]") {
+  check_bench_refused(
+      {"--workload=mlp", "--device=cpu", "--strategy=dp", "--hook=noop"},
+      "--hook: expected ddp among the strategies");
+}
+
+TEST_CASE(
     "tandem bench refuses to print numbers of a mode that is wrong",
     "[bench][BN-01]") {
   const auto ended = run_for_results(tiny(

@@ -43,14 +43,14 @@ ResultRow timed(
 } // namespace
 
 TEST_CASE("a row joins what the workers of a mode report", "[bench][BN-02]") {
-  const Mode mode{TimedStrategy::kDDP, Activity::kTrain, 2, 1};
+  const Mode mode{TimedStrategy::kDDP, Activity::kTrain, 2, 1, ""};
   BenchRecipe recipe;
   recipe.batch = 64;
   auto row = make_mode_row(
       mode,
       recipe,
-      {ReadyReport{{1e-16, ""}, 32, 100, "cpu", "gloo"},
-       ReadyReport{{3e-16, ""}, 32, 100, "cpu", "gloo"}});
+      {ReadyReport{{1e-16, ""}, -1, -1, 32, 100, "cpu", "gloo"},
+       ReadyReport{{3e-16, ""}, -1, -1, 32, 100, "cpu", "gloo"}});
   add_turn(
       {TurnReport{{10, 20}, -1, {5}, 3, {3, 40, 2, 0}},
        TurnReport{{30, 40}, -1, {6}, 3, {3, 40, 2, 0}}},
@@ -74,7 +74,7 @@ TEST_CASE("a row joins what the workers of a mode report", "[bench][BN-02]") {
 
 TEST_CASE("a mode without rows has no samples per second", "[bench]") {
   auto row = make_mode_row(
-      {TimedStrategy::kDP, Activity::kRefresh, 2, 1},
+      {TimedStrategy::kDP, Activity::kRefresh, 2, 1, ""},
       {},
       {ReadyReport{}});
   add_turn({TurnReport{{1, 2}, 0, {1, 1}, 2, {}}}, row);
@@ -82,6 +82,45 @@ TEST_CASE("a mode without rows has no samples per second", "[bench]") {
   CHECK(row.name() == "cnn/dp/2/128/refresh");
   CHECK_FALSE(row.samples_per_s.has_value());
   CHECK(row.bytes_from_first_device == 0);
+}
+
+TEST_CASE(
+    "a row with a lossy hook has an error in place of a proof",
+    "[bench]") {
+  ReadyReport first;
+  first.step_gradient_error = 0.5;
+  first.summed_gradient_error = 0.125;
+  auto second = first;
+  second.step_gradient_error = 0.75;
+  auto row = make_mode_row(
+      {TimedStrategy::kDDP, Activity::kTrain, 2, 1, "top_k"},
+      {},
+      {first, second});
+  TurnReport turn{{1, 2}, -1, {1}, 2, {}};
+  turn.gradient_bytes = 4 * kMebibyte;
+  turn.hook_bytes = kMebibyte;
+  add_turn({turn, turn}, row);
+  CHECK(row.name() == "cnn/ddp/2/128/hook=top_k");
+  CHECK_FALSE(row.verify_max_abs_diff.has_value());
+  CHECK(
+      figure_lines({row}, 10) ==
+      "# ddp top_k: sends 1.000 of 4.000 MiB in a step, 75.0 % saved; "
+      "gradients "
+      "differ from the mean by 7.5e-01 of its norm, their sum over 10 steps by "
+      "1.2e-01\n");
+}
+
+TEST_CASE("a hook's speed is compared with ddp's alone", "[bench]") {
+  auto hooked = timed("ddp", 2, 10);
+  hooked.hook = "noop";
+  CHECK(
+      figure_lines(
+          {hooked, timed("ddp", 2, 20), timed("ddp-nosync", 2, 15)},
+          10) ==
+      "# ddp noop: 2.000 times as fast as ddp, turns from 2.000 (p10) to 2.000 "
+      "(p90)\n"
+      "# ddp: 0.750 times as fast as ddp-nosync, turns from 0.750 (p10) to "
+      "0.750 (p90)\n");
 }
 
 TEST_CASE("the table's ratios are those of speeds in the run", "[bench]") {

@@ -20,7 +20,7 @@ using tandem::bench::verify_mode;
 using tandem::bench::WorkerScope;
 
 Verification verify_dp(Activity activity, const BenchRecipe& recipe) {
-  const Mode mode{TimedStrategy::kDP, activity, 2, 1};
+  const Mode mode{TimedStrategy::kDP, activity, 2, 1, ""};
   tandem::bench::PlacementRequest request;
   request.device = "cpu";
   const WorkerScope worker(resolve_placement(placement_of(mode, request)));

@@ -21,6 +21,19 @@ int64_t num_processes(const Mode& mode) {
   return has_ranks(mode.strategy) ? mode.workers : 1;
 }
 
+std::string outcome_line(const train::ResultRow& row) {
+  if (row.verify_max_abs_diff) {
+    return fmt::format(
+        "verified {}: differs from the bare network by {:.1e} at most\n",
+        row.name(),
+        *row.verify_max_abs_diff);
+  }
+  return fmt::format(
+      "measured {}: gradients differ from the mean by {:.1e} of its norm\n",
+      row.name(),
+      row.step_gradient_error.value());
+}
+
 /// The modes of one run, each with its processes and its row.
 class Run {
  public:
@@ -55,10 +68,7 @@ class Run {
     const auto reports = groups_.back()->await_ready();
     checks.check(name, mode.activity, reports);
     rows_.push_back(make_mode_row(mode, plan_.recipe, reports));
-    std::cerr << fmt::format(
-        "verified {}: differs from the bare network by {:.1e} at most\n",
-        name,
-        *rows_.back().verify_max_abs_diff);
+    std::cerr << outcome_line(rows_.back());
   }
 
   void take(const Turn& turn) {

@@ -6,7 +6,9 @@
 
 #include <tandem/sim/statistics.h>
 
+#include "harness/comm_hook_choice.h"
 #include "harness/flop_counter.h"
+#include "harness/gradient_error.h"
 #include "harness/timed_activity.h"
 #include "harness/verification.h"
 #include "harness/worker_channel.h"
@@ -55,6 +57,7 @@ class StepRunner {
     }
     TurnReport report;
     const int64_t bytes_before = bytes_from_first_device(worker_);
+    const auto traffic_before = activity_.hook_traffic();
     for (int64_t step = 0; step < order.timed_steps; ++step) {
       const auto begin = std::chrono::steady_clock::now();
       run_step();
@@ -64,6 +67,14 @@ class StepRunner {
     if (bytes_before >= 0 && order.timed_steps > 0) {
       report.bytes_from_first_device =
           (bytes_from_first_device(worker_) - bytes_before) / order.timed_steps;
+    }
+    if (traffic_before && order.timed_steps > 0) {
+      const auto traffic = *activity_.hook_traffic();
+      report.gradient_bytes =
+          (traffic.bytes_uncompressed - traffic_before->bytes_uncompressed) /
+          order.timed_steps;
+      report.hook_bytes =
+          (traffic.bytes_sent - traffic_before->bytes_sent) / order.timed_steps;
     }
     report.peak_bytes = peak_bytes(worker_);
     report.steps_run = num_steps_;
@@ -97,7 +108,13 @@ void work_for_coordinator(
   const WorkerScope worker(placement);
   WorkerChannel channel(port, mode_index, worker.rank());
   ReadyReport ready;
-  ready.verification = verify_mode(worker, mode, recipe);
+  if (is_exact(mode.hook)) {
+    ready.verification = verify_mode(worker, mode, recipe);
+  } else {
+    const auto error = measure_gradient_error(worker, mode, recipe);
+    ready.step_gradient_error = error.of_step;
+    ready.summed_gradient_error = error.of_sum;
+  }
   const auto activity = make_timed_activity(worker, mode, recipe, at::kFloat);
   StepRunner runner(worker, *activity);
   ready.rows = own_rows(worker, recipe.batch).count;

@@ -4,6 +4,7 @@
 
 #include <tandem/ddp/distributed_data_parallel.h>
 
+#include "harness/comm_hook_choice.h"
 #include "workloads/task.h"
 
 namespace tandem::bench {
@@ -42,6 +43,13 @@ WrapOptions wrap_options_of(
   return options;
 }
 
+/// The wrapper, if it is ddp's; else null.
+std::shared_ptr<DistributedDataParallelImpl<ClassifierImpl>> ddp_of(
+    const std::shared_ptr<Parallel<ClassifierImpl>>& wrapper) {
+  return std::dynamic_pointer_cast<DistributedDataParallelImpl<ClassifierImpl>>(
+      wrapper);
+}
+
 } // namespace
 
 Learner::Learner(
@@ -57,12 +65,16 @@ Learner::Learner(
 Learner::Learner(
     const BenchRecipe& recipe,
     const WorkerScope& worker,
-    TimedStrategy strategy,
+    const Mode& mode,
     at::ScalarType dtype)
     : Learner(recipe, worker.device(), dtype) {
-  peer_ = make_gradient_peer(strategy, *net_, recipe);
+  peer_ = make_gradient_peer(mode.strategy, *net_, recipe);
   if (!peer_) {
-    wrapper_ = wrap(net_, wrap_options_of(recipe, worker, strategy));
+    wrapper_ = wrap(net_, wrap_options_of(recipe, worker, mode.strategy));
+  }
+  if (!mode.hook.empty()) {
+    hook_ = make_comm_hook(mode.hook);
+    ddp_of(wrapper_)->register_comm_hook(hook_);
   }
 }
 
@@ -99,9 +111,7 @@ Counters Learner::counters() const {
 }
 
 std::optional<CommunicationTimes> Learner::communication() const {
-  const auto ddp =
-      std::dynamic_pointer_cast<DistributedDataParallelImpl<ClassifierImpl>>(
-          wrapper_);
+  const auto ddp = ddp_of(wrapper_);
   if (!ddp) {
     return std::nullopt;
   }
@@ -110,6 +120,10 @@ std::optional<CommunicationTimes> Learner::communication() const {
   return CommunicationTimes{
       data.avg_backward_comm_time * ms_per_s,
       data.avg_backward_compute_comm_overlap_time * ms_per_s};
+}
+
+std::optional<comm::HookTraffic> Learner::hook_traffic() const {
+  return hook_ ? std::optional(hook_->traffic()) : std::nullopt;
 }
 
 std::shared_ptr<DataParallelImpl<ClassifierImpl>> Learner::data_parallel()

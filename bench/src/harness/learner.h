@@ -6,6 +6,7 @@
 #include <torch/data/example.h>
 #include <torch/optim/sgd.h>
 
+#include <tandem/comm/comm_hook.h>
 #include <tandem/dp/data_parallel.h>
 
 #include "harness/bench_recipe.h"
@@ -33,12 +34,12 @@ class Learner {
 
   /// The bare network on `device`.
   Learner(const BenchRecipe& recipe, at::Device device, at::ScalarType dtype);
-  /// Wrapped as `worker` wants it, or bare with the peer that `strategy` is.
+  /// Wrapped as `worker` wants it, or bare with the peer that the mode is of.
   /// **Collective** over the worker's ranks.
   Learner(
       const BenchRecipe& recipe,
       const WorkerScope& worker,
-      TimedStrategy strategy,
+      const Mode& mode,
       at::ScalarType dtype);
 
   /// One optimizer step on this process's rows; kInReplica needs a wrapper.
@@ -55,6 +56,8 @@ class Learner {
   Counters counters() const;
   /// Mean times of ddp's communication; empty without it.
   std::optional<CommunicationTimes> communication() const;
+  /// Of the mode's hook; empty without one.
+  std::optional<comm::HookTraffic> hook_traffic() const;
   /// The wrapper, if it is dp's; else null.
   std::shared_ptr<DataParallelImpl<ClassifierImpl>> data_parallel() const;
 
@@ -65,6 +68,8 @@ class Learner {
   at::Device device_;
   /// Null: bare.
   std::shared_ptr<Parallel<ClassifierImpl>> wrapper_;
+  /// Null: none.
+  std::shared_ptr<comm::CommHook> hook_;
   /// Null: none.
   std::unique_ptr<GradientPeer> peer_;
   std::optional<torch::optim::SGD> optimizer_;

@@ -1,5 +1,7 @@
 #include "harness/messages.h"
 
+#include <limits>
+
 #include <nlohmann/json.hpp>
 
 namespace tandem {
@@ -17,6 +19,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verification, max_abs_diff, first_mismatch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     ReadyReport,
     verification,
+    step_gradient_error,
+    summed_gradient_error,
     rows,
     flops,
     device,
@@ -30,7 +34,30 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     steps_run,
     counters,
     communication_ms,
-    hidden_ms)
+    hidden_ms,
+    gradient_bytes,
+    hook_bytes)
+
+namespace {
+
+/// JSON has no NaN and no infinity: they were written as null.
+void read_nulls_as_nan(nlohmann::json& value) {
+  if (value.is_null()) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (value.is_structured()) {
+    for (auto& element : value) {
+      read_nulls_as_nan(element);
+    }
+  }
+}
+
+nlohmann::json parse(const std::string& text) {
+  auto value = nlohmann::json::parse(text);
+  read_nulls_as_nan(value);
+  return value;
+}
+
+} // namespace
 
 std::string to_text(const ReadyReport& report) {
   return nlohmann::json(report).dump();
@@ -46,17 +73,17 @@ std::string to_text(const TurnReport& report) {
 
 template <>
 ReadyReport from_text(const std::string& text) {
-  return nlohmann::json::parse(text).get<ReadyReport>();
+  return parse(text).get<ReadyReport>();
 }
 
 template <>
 TurnOrder from_text(const std::string& text) {
-  return nlohmann::json::parse(text).get<TurnOrder>();
+  return parse(text).get<TurnOrder>();
 }
 
 template <>
 TurnReport from_text(const std::string& text) {
-  return nlohmann::json::parse(text).get<TurnReport>();
+  return parse(text).get<TurnReport>();
 }
 
 } // namespace bench

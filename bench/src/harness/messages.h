@@ -12,7 +12,11 @@ namespace tandem::bench {
 
 /// A worker has been verified and can be timed.
 struct ReadyReport {
+  /// Of modes whose results are the bare network's.
   Verification verification;
+  /// Of the others; -1 for those.
+  double step_gradient_error = -1;
+  double summed_gradient_error = -1;
   /// Rows of one of its steps, and the floating-point operations of one as
   /// `count_flops` has them.
   int64_t rows = 0;
@@ -42,6 +46,10 @@ struct TurnReport {
   /// where nobody measures them.
   double communication_ms = -1;
   double hidden_ms = -1;
+  /// What this worker's gradients take in one of the turn's steps, and what its
+  /// communication hook sent in their place; -1 without a hook.
+  int64_t gradient_bytes = -1;
+  int64_t hook_bytes = -1;
 };
 
 std::string to_text(const ReadyReport& report);

@@ -102,6 +102,35 @@ bool has_one_worker(TimedStrategy strategy) {
   return strategy == TimedStrategy::kBare || strategy == TimedStrategy::kSingle;
 }
 
+bool reduces(TimedStrategy strategy, Activity activity) {
+  return strategy == TimedStrategy::kDDP &&
+      (activity == Activity::kTrain || activity == Activity::kMeanLoss);
+}
+
+void add_modes(
+    const ModeChoices& choices,
+    TimedStrategy strategy,
+    Activity activity,
+    std::vector<Mode>& modes) {
+  if (!has_one_worker(strategy)) {
+    Mode mode{strategy, activity, choices.workers, choices.threads, ""};
+    modes.push_back(mode);
+    if (reduces(strategy, activity)) {
+      for (const auto& hook : choices.hooks) {
+        mode.hook = hook;
+        modes.push_back(mode);
+      }
+    }
+    return;
+  }
+  modes.push_back({strategy, activity, 1, 1, ""});
+  const int64_t all_threads = choices.workers * choices.threads;
+  if (strategy == TimedStrategy::kSingle && choices.single_at_all_threads &&
+      all_threads > 1) {
+    modes.push_back({strategy, activity, 1, all_threads, ""});
+  }
+}
+
 } // namespace
 
 std::string timed_strategy_name(TimedStrategy strategy) {
@@ -139,27 +168,12 @@ bool runs_python(TimedStrategy strategy) {
       strategy == TimedStrategy::kPythonNoSync;
 }
 
-std::vector<Mode> plan_modes(
-    const std::vector<TimedStrategy>& strategies,
-    const std::vector<Activity>& activities,
-    int64_t workers,
-    int64_t threads,
-    bool single_at_all_threads) {
+std::vector<Mode> plan_modes(const ModeChoices& choices) {
   std::vector<Mode> modes;
-  for (const auto strategy : strategies) {
-    for (const auto activity : activities) {
-      if (!makes_sense(strategy, activity)) {
-        continue;
-      }
-      if (!has_one_worker(strategy)) {
-        modes.push_back({strategy, activity, workers, threads});
-        continue;
-      }
-      modes.push_back({strategy, activity, 1, 1});
-      const int64_t all_threads = workers * threads;
-      if (strategy == TimedStrategy::kSingle && single_at_all_threads &&
-          all_threads > 1) {
-        modes.push_back({strategy, activity, 1, all_threads});
+  for (const auto strategy : choices.strategies) {
+    for (const auto activity : choices.activities) {
+      if (makes_sense(strategy, activity)) {
+        add_modes(choices, strategy, activity, modes);
       }
     }
   }

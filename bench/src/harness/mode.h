@@ -53,6 +53,8 @@ struct Mode {
   int64_t workers = 1;
   /// Intra-op threads of each worker.
   int64_t threads = 1;
+  /// Of ddp, as `make_comm_hook` knows it; empty: none.
+  std::string hook;
 
   bool operator==(const Mode&) const = default;
 };
@@ -75,18 +77,24 @@ bool has_ranks(TimedStrategy strategy);
 /// Its workers run Python.
 bool runs_python(TimedStrategy strategy);
 
-/// The modes of a run, in the order in which they take turns: `activities` of
-/// `strategies` with `workers` workers of `threads` threads each, where they
-/// make sense: kRefresh and kCopyEach with dp alone, kMeanLoss not with kBare, of
-/// ddp's peers kTrain alone.
-/// Bare and single have one worker; single is there with one thread and, if
-/// `single_at_all_threads`, with as many as the other modes have altogether.
-std::vector<Mode> plan_modes(
-    const std::vector<TimedStrategy>& strategies,
-    const std::vector<Activity>& activities,
-    int64_t workers,
-    int64_t threads,
-    bool single_at_all_threads);
+/// What the modes of a run are made of.
+struct ModeChoices {
+  std::vector<TimedStrategy> strategies;
+  std::vector<Activity> activities;
+  /// Names of communication hooks.
+  std::vector<std::string> hooks;
+  /// Of the modes that have several, each with so many threads.
+  int64_t workers = 1;
+  int64_t threads = 1;
+  /// Times single with as many threads too as the other modes have altogether.
+  bool single_at_all_threads = true;
+};
+
+/// The modes of a run, in the order in which they take turns: all activities of
+/// all strategies where they make sense: kRefresh and kCopyEach with dp alone,
+/// kMeanLoss not with kBare, of ddp's peers kTrain alone. Bare and single have
+/// one worker. A ddp that trains is followed by itself with each of the hooks.
+std::vector<Mode> plan_modes(const ModeChoices& choices);
 
 /// Where such a mode runs, `request` saying what modes share.
 PlacementRequest placement_of(const Mode& mode, PlacementRequest request);

@@ -1,5 +1,7 @@
 #include "harness/mode_checks.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "verify/verify_run.h"
@@ -26,6 +28,22 @@ void check_results(
   }
 }
 
+void check_gradients(
+    const std::string& mode_name,
+    const std::vector<ReadyReport>& reports) {
+  for (size_t worker = 0; worker < reports.size(); ++worker) {
+    const double error = reports[worker].step_gradient_error;
+    if (!std::isfinite(error)) {
+      throw VerificationError(fmt::format(
+          "[bench] {}: expected gradients near the ranks' mean, got an error "
+          "of {} in process {}. Nothing is timed",
+          mode_name,
+          error,
+          worker));
+    }
+  }
+}
+
 } // namespace
 
 void ModeChecks::check(
@@ -33,6 +51,7 @@ void ModeChecks::check(
     Activity activity,
     const std::vector<ReadyReport>& reports) {
   check_results(mode_name, reports);
+  check_gradients(mode_name, reports);
   int64_t rows = 0;
   int64_t flops = 0;
   for (const auto& report : reports) {

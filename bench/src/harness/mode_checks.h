@@ -26,7 +26,8 @@ class ModeChecks {
   explicit ModeChecks(int64_t batch) : batch_(batch) {}
 
   /// Checks what all workers of a mode report: its results are the bare
-  /// network's, and a step of it has as many rows and operations as one of the
+  /// network's, or its gradients finite if a communication hook makes them
+  /// something else, and a step of it has as many rows and operations as one of the
   /// modes before it with the same activity.
   /// **Throws** `VerificationError` naming the mode, the subject, what was
   /// expected and what was found.

@@ -4,6 +4,8 @@
 
 #include <tandem/core/order_statistics.h>
 
+#include "harness/comm_hook_choice.h"
+
 namespace tandem::bench {
 
 namespace {
@@ -19,6 +21,7 @@ train::ResultRow empty_row(const Mode& mode, const BenchRecipe& recipe) {
   if (mode.activity != Activity::kTrain) {
     row.variant = activity_name(mode.activity);
   }
+  row.hook = mode.hook;
   row.workers = mode.workers;
   row.threads_per_worker = mode.threads;
   row.batch = recipe.batch;
@@ -36,13 +39,23 @@ train::ResultRow make_mode_row(
     const BenchRecipe& recipe,
     const std::vector<ReadyReport>& reports) {
   auto row = empty_row(mode, recipe);
-  double largest = 0;
+  ReadyReport largest;
   int64_t flops = 0;
   for (const auto& report : reports) {
-    largest = std::max(largest, report.verification.max_abs_diff);
+    auto& difference = largest.verification.max_abs_diff;
+    difference = std::max(difference, report.verification.max_abs_diff);
+    largest.step_gradient_error =
+        std::max(largest.step_gradient_error, report.step_gradient_error);
+    largest.summed_gradient_error =
+        std::max(largest.summed_gradient_error, report.summed_gradient_error);
     flops += report.flops;
   }
-  row.verify_max_abs_diff = largest;
+  if (is_exact(mode.hook)) {
+    row.verify_max_abs_diff = largest.verification.max_abs_diff;
+  } else {
+    row.step_gradient_error = largest.step_gradient_error;
+    row.summed_gradient_error = largest.summed_gradient_error;
+  }
   if (has_rows(mode.activity)) {
     row.flops_per_step = flops;
   }
@@ -77,6 +90,10 @@ void add_turn(const std::vector<TurnReport>& reports, train::ResultRow& row) {
   if (first.communication_ms > 0) {
     row.communication_ms = first.communication_ms;
     row.hidden_communication_ms = first.hidden_ms;
+  }
+  if (first.hook_bytes >= 0) {
+    row.gradient_bytes = first.gradient_bytes;
+    row.hook_bytes = first.hook_bytes;
   }
   if (row.strategy != timed_strategy_name(TimedStrategy::kBare)) {
     row.counters = first.counters;

@@ -43,6 +43,9 @@ class LearnerActivity : public TimedActivity {
   std::optional<CommunicationTimes> communication() const override {
     return learner_.communication();
   }
+  std::optional<comm::HookTraffic> hook_traffic() const override {
+    return learner_.hook_traffic();
+  }
 
  protected:
   Learner& learner() {
@@ -178,7 +181,7 @@ std::unique_ptr<TimedActivity> make_timed_activity(
     at::ScalarType dtype) {
   auto learner = mode.strategy == TimedStrategy::kBare
       ? Learner(recipe, worker.device(), dtype)
-      : Learner(recipe, worker, mode.strategy, dtype);
+      : Learner(recipe, worker, mode, dtype);
   switch (mode.activity) {
     case Activity::kTrain:
     case Activity::kMeanLoss:

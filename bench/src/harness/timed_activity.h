@@ -7,6 +7,7 @@
 
 #include <torch/data/example.h>
 
+#include <tandem/comm/comm_hook.h>
 #include <tandem/core/counters.h>
 #include <tandem/core/named_tensors.h>
 
@@ -32,6 +33,7 @@ class TimedActivity {
   virtual ClassifierImpl& net() = 0;
   virtual Counters counters() const = 0;
   virtual std::optional<CommunicationTimes> communication() const = 0;
+  virtual std::optional<comm::HookTraffic> hook_traffic() const = 0;
 };
 
 /// Rows of this process in a batch of `rows`.

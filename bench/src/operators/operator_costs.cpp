@@ -140,7 +140,7 @@ class CnnRuns {
       placement.strategy = strategy;
       placement.device = at::kPrivateUse1;
       const WorkerScope worker(placement);
-      add(Learner(recipe_, worker, TimedStrategy::kSingle, at::kFloat),
+      add(Learner(recipe_, worker, Mode{}, at::kFloat),
           strategy_name(strategy),
           worker.device());
     }

@@ -52,8 +52,7 @@ std::string table_line(
       find_row(rows, "ddp-nosync", row.variant, row.threads_per_worker);
   return fmt::format(
       kBenchLine,
-      row.variant.empty() ? row.strategy
-                          : fmt::format("{} {}", row.strategy, row.variant),
+      mode_of(row),
       row.workers,
       row.threads_per_worker,
       number(times.p10),

@@ -7,6 +7,7 @@
 
 #include <tandem/core/order_statistics.h>
 
+#include "harness/gradient_error.h"
 #include "report/row_lookup.h"
 
 namespace tandem::bench {
@@ -14,11 +15,6 @@ namespace tandem::bench {
 namespace {
 
 using train::ResultRow;
-
-std::string mode_of(const ResultRow& row) {
-  return row.variant.empty() ? row.strategy
-                             : fmt::format("{} {}", row.strategy, row.variant);
-}
 
 std::string wrapper_cost(const ResultRow& row, const ResultRow* bare) {
   if (bare == nullptr || &row == bare || row.workers != 1) {
@@ -100,12 +96,25 @@ std::string gain_over(
   }
   const auto found = order_statistics(ratios);
   return fmt::format(
-      "# ddp: {:.3f} times as fast as {}, turns from {:.3f} (p10) to {:.3f} "
+      "# {}: {:.3f} times as fast as {}, turns from {:.3f} (p10) to {:.3f} "
       "(p90)\n",
+      mode_of(row),
       found.p50,
       peer.strategy,
       found.p10,
       found.p90);
+}
+
+/// Of ddp with a hook, ddp without one.
+bool is_peer_of(const ResultRow& row, const ResultRow& other) {
+  if (!other.variant.empty() || !other.hook.empty()) {
+    return false;
+  }
+  if (!row.hook.empty()) {
+    return other.strategy == row.strategy;
+  }
+  return other.strategy.starts_with("ddp-") ||
+      other.strategy.starts_with("python-");
 }
 
 std::string gains_of_ddp(
@@ -117,14 +126,36 @@ std::string gains_of_ddp(
       continue;
     }
     for (const auto& peer : rows) {
-      const bool is_peer = peer.strategy.starts_with("ddp-") ||
-          peer.strategy.starts_with("python-");
-      if (is_peer && peer.variant.empty()) {
+      if (is_peer_of(row, peer)) {
         text += gain_over(row, peer, steps_per_turn);
       }
     }
   }
   return text;
+}
+
+std::string hook_quality(const ResultRow& row) {
+  if (!row.hook_bytes || !row.gradient_bytes) {
+    return "";
+  }
+  const auto sent = static_cast<double>(*row.hook_bytes);
+  const auto whole = static_cast<double>(*row.gradient_bytes);
+  auto line = fmt::format(
+      "# {}: sends {:.3f} of {:.3f} MiB in a step, {:.1f} % saved",
+      mode_of(row),
+      sent / (1 << 20),
+      whole / (1 << 20),
+      100 * (1 - sent / whole));
+  if (row.step_gradient_error && row.summed_gradient_error) {
+    line += fmt::format(
+        "; gradients differ from the mean by {:.1e} of its norm, their sum "
+        "over "
+        "{} steps by {:.1e}",
+        *row.step_gradient_error,
+        kErrorSteps,
+        *row.summed_gradient_error);
+  }
+  return line + "\n";
 }
 
 std::string hidden_share(const ResultRow& row) {
@@ -152,6 +183,7 @@ std::string figure_lines(
     text += sent_bytes(row);
     text += imbalance(row);
     text += hidden_share(row);
+    text += hook_quality(row);
   }
   return text + gains_of_ddp(rows, steps_per_turn);
 }

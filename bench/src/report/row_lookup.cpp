@@ -6,6 +6,16 @@
 
 namespace tandem::bench {
 
+std::string mode_of(const train::ResultRow& row) {
+  auto text = row.strategy;
+  for (const auto& part : {row.variant, row.hook}) {
+    if (!part.empty()) {
+      text += " " + part;
+    }
+  }
+  return text;
+}
+
 const train::ResultRow* find_row(
     const std::vector<train::ResultRow>& rows,
     const std::string& strategy,
@@ -13,7 +23,7 @@ const train::ResultRow* find_row(
     int64_t threads) {
   for (const auto& row : rows) {
     if (row.strategy == strategy && row.variant == variant &&
-        row.threads_per_worker == threads) {
+        row.hook.empty() && row.threads_per_worker == threads) {
       return &row;
     }
   }

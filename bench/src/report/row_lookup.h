@@ -7,7 +7,10 @@
 
 namespace tandem::bench {
 
-/// The row of one strategy's mode, workers of `threads` threads each; null if
+/// "dp evaluate", "ddp fp16_compress": what a row is called in a table.
+std::string mode_of(const train::ResultRow& row);
+
+/// The row of one strategy's mode without a hook, workers of `threads` threads each; null if
 /// there is none.
 const train::ResultRow* find_row(
     const std::vector<train::ResultRow>& rows,

@@ -108,6 +108,9 @@ Json row_json(const ResultRow& row) {
   if (!row.variant.empty()) {
     json["variant"] = row.variant;
   }
+  if (!row.hook.empty()) {
+    json["hook"] = row.hook;
+  }
   json["device"] = row.device;
   put(json, "backend", row.backend);
   json["workers"] = row.workers;
@@ -123,6 +126,10 @@ Json row_json(const ResultRow& row) {
   put(json, "bytes_from_first_device", row.bytes_from_first_device);
   put(json, "communication_ms", row.communication_ms);
   put(json, "hidden_communication_ms", row.hidden_communication_ms);
+  put(json, "step_gradient_error", row.step_gradient_error);
+  put(json, "summed_gradient_error", row.summed_gradient_error);
+  put(json, "gradient_bytes", row.gradient_bytes);
+  put(json, "hook_bytes", row.hook_bytes);
   put(json, "test_loss", row.test_loss);
   put(json, "test_accuracy", row.test_accuracy);
   if (!row.losses.empty()) {
@@ -143,6 +150,7 @@ ResultRow row_from(const Json& json) {
   row.workload = json.at("workload");
   row.strategy = json.at("strategy");
   row.variant = json.value("variant", "");
+  row.hook = json.value("hook", "");
   row.device = json.at("device");
   take(json, "backend", row.backend);
   row.workers = json.at("workers");
@@ -158,6 +166,10 @@ ResultRow row_from(const Json& json) {
   take(json, "bytes_from_first_device", row.bytes_from_first_device);
   take(json, "communication_ms", row.communication_ms);
   take(json, "hidden_communication_ms", row.hidden_communication_ms);
+  take(json, "step_gradient_error", row.step_gradient_error);
+  take(json, "summed_gradient_error", row.summed_gradient_error);
+  take(json, "gradient_bytes", row.gradient_bytes);
+  take(json, "hook_bytes", row.hook_bytes);
   take(json, "test_loss", row.test_loss);
   take(json, "test_accuracy", row.test_accuracy);
   if (const auto losses = json.find("losses"); losses != json.end()) {
@@ -179,6 +191,9 @@ std::string ResultRow::name() const {
   auto text = fmt::format("{}/{}/{}/{}", workload, strategy, workers, batch);
   if (!variant.empty()) {
     text += "/" + variant;
+  }
+  if (!hook.empty()) {
+    text += "/hook=" + hook;
   }
   if (threads_per_worker != 1) {
     text += fmt::format("/threads={}", threads_per_worker);

@@ -20,6 +20,8 @@ struct ResultRow {
   std::string strategy;
   /// What was timed, if not a training step: "evaluate", "add/sim".
   std::string variant;
+  /// ddp's communication hook; empty: none.
+  std::string hook;
   /// "cpu", "sim" or "cuda".
   std::string device;
   /// What gradients travelled through: "gloo", "nccl".
@@ -43,6 +45,13 @@ struct ResultRow {
   /// gradients are there; and of the part that backward hid.
   std::optional<double> communication_ms;
   std::optional<double> hidden_communication_ms;
+  /// How far a hook's gradients are from the ranks' mean, over the mean's norm:
+  /// of a step, and of the sum of several steps'.
+  std::optional<double> step_gradient_error;
+  std::optional<double> summed_gradient_error;
+  /// What one rank's gradients take in a step, and what the hook sent for them.
+  std::optional<int64_t> gradient_bytes;
+  std::optional<int64_t> hook_bytes;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   std::vector<LoggedLoss> losses;
@@ -52,7 +61,8 @@ struct ResultRow {
   std::optional<Counters> counters;
 
   /// "cnn/ddp/2/64": workload, strategy, workers, batch. "/evaluate", the
-  /// variant, follows if there is one, and "/threads=4" if a worker has several.
+  /// variant, follows if there is one, "/hook=top_k" if there is a hook, and
+  /// "/threads=4" if a worker has several.
   std::string name() const;
   /// Sum of `peak_bytes`.
   int64_t total_peak_bytes() const;
